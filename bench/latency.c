@@ -61,13 +61,13 @@ static basin_status make_image(subject *s, basin_error *error) {
     static const char *const given[] = {"epochs", "1", "warmup", "0", "batch", "16", NULL};
     basin_settings *settings = NULL;
     basin_pictures *pictures = NULL;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_status status = draw_pictures(s, error);
     if (!status) status = settings_of(&settings, "image", "fashion", given, error);
     if (!status) status = basin_pictures_from_memory(&pictures, s->picture, PICTURES, error);
     basin_image_source source = {.pictures = pictures};
     basin_image_data data = {.train = &source};
-    basin_training training = {.backend = s->backend};
+    basin_training_options training = {.backend = s->backend};
     if (!status) status = basin_image_train(&s->image, &outcome, settings, &data, &training, error);
     basin_pictures_free(pictures);
     basin_settings_free(settings);
@@ -107,11 +107,11 @@ static basin_status make_network(basin_network **network, basin_error *error) {
 static basin_status make_anomaly(subject *s, basin_error *error) {
     static const char *const given[] = {"epochs", "1", "members", "1", "trees", "0", NULL};
     basin_settings *settings = NULL;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_status status = make_network(&s->network, error);
     if (!status) status = settings_of(&settings, "anomaly", NULL, given, error);
     basin_nodes_data data = {.network = s->network};
-    basin_training training = {.backend = s->backend};
+    basin_training_options training = {.backend = s->backend};
     if (!status)
         status = basin_nodes_train(&s->anomaly, &outcome, settings, &data, &training, error);
     basin_settings_free(settings);
@@ -155,11 +155,11 @@ static basin_status draw_molecules(subject *s, basin_error *error) {
 static basin_status make_graphs(subject *s, basin_error *error) {
     static const char *const given[] = {"epochs", "1", NULL};
     basin_settings *settings = NULL;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_status status = draw_molecules(s, error);
     if (!status) status = settings_of(&settings, "graphs", NULL, given, error);
     basin_graphs_data data = {.set = &s->set};
-    basin_training training = {.backend = s->backend};
+    basin_training_options training = {.backend = s->backend};
     if (!status)
         status = basin_graphs_train(&s->graphs, &outcome, settings, &data, &training, error);
     basin_settings_free(settings);

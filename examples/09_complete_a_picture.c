@@ -11,8 +11,8 @@ static void train(basin_backend *backend) {
     basin_pictures *pictures = weave_many(192);
     basin_image_source source = {.pictures = pictures};
     basin_image_data data = {.train = &source};
-    basin_training training = {.backend = backend, .output = path};
-    basin_outcome outcome;
+    basin_training_options training = {.backend = backend, .output = path};
+    basin_training_result outcome = {.size = sizeof outcome};
     must(basin_image_train(NULL, &outcome, settings, &data, &training, &error));
     printf("trained for %d epochs, %d parameters\n", (int)outcome.epochs, (int)outcome.parameters);
     basin_pictures_free(pictures);

@@ -33,9 +33,9 @@ int main(void) {
     must(basin_network_from_arrays(&network, &arrays, NULL, &error));
 
     basin_settings *settings;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_nodes_data data = {.network = network, .validation = -1};
-    basin_training training = {.backend = cpu, .output = "nodes.safetensors"};
+    basin_training_options training = {.backend = cpu, .output = "nodes.safetensors"};
     must(basin_settings_new(&settings, "anomaly", NULL, &error));
     must(basin_settings_set(settings, "members", "1", &error));
     must(basin_settings_set(settings, "epochs", "60", &error));

@@ -24,14 +24,14 @@ static void draw(basin_graphset *set, int64_t smallest, int64_t count) {
 
 static void learn(basin_backend *backend) {
     basin_settings *settings;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_graphset set;
     draw(&set, 3, MOST);
     must(basin_settings_new(&settings, "graphs", NULL, &error));
     must(basin_settings_set(settings, "readout", "cls", &error)); /* a CLS node sees all atoms */
     must(basin_settings_set(settings, "epochs", "30", &error));
     basin_graphs_data data = {.set = &set};
-    basin_training training = {.backend = backend, .output = file};
+    basin_training_options training = {.backend = backend, .output = file};
     must(basin_graphs_train(NULL, &outcome, settings, &data, &training, &error));
     basin_settings_free(settings);
     basin_graphset_free(&set);

@@ -1,4 +1,4 @@
-/* Training with a callback: it is told after every step how far the run is, and stops the run when
+/* Training with a callback: it is called after every step with the progress, and stops the run when
  * the loss has fallen far enough. The model stays in memory. */
 #include <basin/tasks/image.h>
 
@@ -6,14 +6,17 @@
 
 typedef struct watcher {
     double first, loss; /* mean loss of the first epoch, and of this one so far */
-    volatile sig_atomic_t stop;
 } watcher;
 
 static void show(void *context, const basin_progress_report *news) {
     watcher *w = context;
     w->loss = news->loss;
     if (news->epoch == 1) w->first = news->loss;
-    if (news->loss < w->first / 4) w->stop = 1;
+}
+
+static bool stop(void *context) {
+    const watcher *w = context;
+    return w->loss < w->first / 4;
 }
 
 int main(void) {
@@ -24,11 +27,11 @@ int main(void) {
     basin_image_source source = {.pictures = pictures, .hold_out = 32};
     basin_image_data data = {.train = &source};
     watcher w = {0};
-    basin_watch watch = {.show = show, .context = &w, .stop = &w.stop};
-    basin_training training = {.backend = backend, .watch = &watch};
+    basin_watch watch = {.show = show, .context = &w, .stop = stop};
+    basin_training_options training = {.backend = backend, .watch = &watch};
 
     basin_image_model *model;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     must(basin_image_train(&model, &outcome, settings, &data, &training, &error));
     printf("%s, %s\n", outcome.stopped ? "stopped by the callback" : "ran to its end",
            outcome.epochs < 50 ? "in less than half of the epochs" : "late");

@@ -27,7 +27,6 @@ REPLACED = {
     "stdbool.h": "#define true 1\n#define false 0\n",
     "stddef.h": "#define NULL 0\n",
     "stdint.h": "",
-    "signal.h": "typedef int sig_atomic_t;\n",
 }
 TASKS = "int the_applications_begin_here;"
 

@@ -44,6 +44,8 @@ void basin_cli_watch_begin(basin_cli_watch *watch, bool quiet);
 /* For work that cannot be stopped and saved: the first interrupt ends the program. */
 void basin_cli_watch_plain(basin_cli_watch *watch, bool quiet);
 void basin_cli_watch_end(basin_cli_watch *watch);
+/* The signal that asked the program to stop; 0: none did. */
+int basin_caught_signal(void);
 
 /* ---- the input of a command ---- */
 
@@ -72,7 +74,7 @@ typedef struct basin_parsed {
     basin_backend *compute; /* see basin_compute_open */                                           \
     basin_cli_watch watch;                                                                         \
     basin_start start;                                                                             \
-    basin_training training;                                                                       \
+    basin_training_options training;                                                               \
     basin_network_options network;                                                                 \
     const char *missing, *self_loops, *unknown; /* of the network, as words */                     \
     const char *backend, *products, *dtype, *output;                                               \
@@ -399,7 +401,7 @@ basin_status basin_args_network(basin_network **network, const basin_args *args,
 typedef struct basin_train_job {
     basin_args *o;
     const basin_train_task *task;
-    basin_outcome outcome;
+    basin_training_result outcome;
     const char *things; /* the items it was trained on: "nodes" */
     int64_t count;      /* how many */
     void *model, *more; /* the task's own */
@@ -428,7 +430,7 @@ void basin_record_percent(basin_record *r, const char *key, const basin_score *s
 bool basin_training_settings_given(const basin_args *args, const char *const *heard);
 
 /* --print-config: the settings and, after a short run, its parameters, memory and time. */
-basin_status basin_config_print(const basin_args *args, const basin_outcome *rehearsed,
+basin_status basin_config_print(const basin_args *args, const basin_training_result *rehearsed,
                                 basin_error *error);
 
 /* ---- using models ---- */

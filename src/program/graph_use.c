@@ -69,7 +69,7 @@ static void note_graphs(job *j) {
         basin_note(j->o, "%lld graphs are cut to their first %.0f nodes (max_nodes of the model)",
                    (long long)cut, most);
     basin_convergence convergence = basin_graphs_take_convergence(j->model);
-    if (basin_convergence_tell(text, sizeof text, &convergence)) basin_note(j->o, "%s", text);
+    if (basin_convergence_describe(text, sizeof text, &convergence)) basin_note(j->o, "%s", text);
 }
 
 void basin_graph_close_all(void *context) {

@@ -268,7 +268,7 @@ static basin_status write_results(job *j, int64_t i, const char *name,
 static void note_convergence(job *j, const char *name) {
     char text[400];
     basin_convergence convergence = basin_image_take_convergence(j->model);
-    if (basin_convergence_tell(text, sizeof text, &convergence))
+    if (basin_convergence_describe(text, sizeof text, &convergence))
         basin_note(j->o, "%s: %s", name, text);
 }
 

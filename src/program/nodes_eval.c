@@ -290,8 +290,9 @@ static basin_status measure(eval *b, basin_error *error) {
     return count_seen(b, error);
 }
 
-static basin_status train(basin_nodes_model **model, basin_outcome *outcome, eval *b, int number,
-                          int64_t seed, const basin_training *training, basin_error *error) {
+static basin_status train(basin_nodes_model **model, basin_training_result *outcome, eval *b,
+                          int number, int64_t seed, const basin_training_options *training,
+                          basin_error *error) {
     basin_nodes_data data = {.network = b->use.network, .part = b->part};
     int rival = number - b->first_rival;
     basin_settings *settings = b->o->settings;
@@ -318,8 +319,8 @@ static basin_status take(eval *b, int number, int64_t i, const basin_nodes_model
     return BASIN_OK;
 }
 
-static basin_status run_xgboost(eval *b, figures *f, int64_t seed, const basin_training *training,
-                                basin_error *error) {
+static basin_status run_xgboost(eval *b, figures *f, int64_t seed,
+                                const basin_training_options *training, basin_error *error) {
     const basin_network *n = b->use.network;
     basin_nodes_rival rival;
     BASIN_SCRATCH(double, probability, n->nodes, "scores", error);
@@ -333,11 +334,11 @@ static basin_status run_xgboost(eval *b, figures *f, int64_t seed, const basin_t
 
 static basin_status run_model(eval *b, int number, int64_t i, basin_error *error) {
     figures *f = figures_of(b, number, i);
-    basin_training training = {
+    basin_training_options training = {
         .backend = b->o->compute, .watch = &b->o->watch.watch, .memory = b->use.work.memory};
     int64_t seed = b->seed + b->o->first + i;
     basin_nodes_model *model = NULL;
-    basin_outcome outcome = {0};
+    basin_training_result outcome = {.size = sizeof outcome};
     double began = basin_clock();
     clock_t busy = clock();
     basin_status status;

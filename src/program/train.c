@@ -1,5 +1,7 @@
 /* The drivers of commands that train, of those that use models, and of evaluation over splits; see
  * cli.h. */
+#include <signal.h>
+
 #include "base/clock.h"
 #include "basin/tasks/metrics.h"
 #include "basin/version.h"
@@ -21,18 +23,18 @@ static void put_validation(basin_record *r, const basin_score *best) {
     for (int i = 0; i < best->measures; i++) {
         const char *name = best->measure[i].name, *bare = strchr(name, '_');
         bool said = bare && (!strncmp(name, "test_", 5) || !strncmp(name, "validation_", 11));
-        char key[2 * BASIN_MEASURE_NAME]; /* text: "validation  MSE 0.4677" */
+        char key[2 * BASIN_MAX_MEASURE_NAME]; /* text: "validation  MSE 0.4677" */
         snprintf(key, sizeof key, "%s|%s", name, said ? bare + 1 : name);
         basin_record_number(r, key, "%.4f", best->measure[i].value);
     }
     basin_record_end(r);
 }
 
-#define F(member, ...) BASIN_FIELD(basin_outcome, member, __VA_ARGS__)
+#define F(member, ...) BASIN_FIELD(basin_training_result, member, __VA_ARGS__)
 static const basin_field outcome_fields[] = {F(epochs, "epochs"),
                                              F(best_epoch, "best_epoch"),
                                              F(steps, ".steps"),
-                                             F(steps_wanted, ".steps_wanted"),
+                                             F(steps_planned, ".steps_planned"),
                                              F(loss, "loss", "%.4f"),
                                              F(seconds, "seconds", "%.0f"),
                                              F(epoch_seconds, ".epoch_seconds"),
@@ -44,7 +46,7 @@ static const basin_field outcome_fields[] = {F(epochs, "epochs"),
 
 static void print(basin_record *r, const void *context) {
     const basin_train_job *job = context;
-    const basin_outcome *o = &job->outcome;
+    const basin_training_result *o = &job->outcome;
     basin_record_fields(r, "model=%s;.finished=%d;parameters=%lld", job->o->training.output,
                         !o->stopped, (long long)o->parameters);
     basin_record_integer(r, job->things, job->count);
@@ -57,7 +59,7 @@ static void print(basin_record *r, const void *context) {
 
 /* A run that was stopped prints its result as JSON only; one that had finished before, nothing. */
 static basin_status finish(const basin_train_job *job, basin_error *error) {
-    const basin_outcome *outcome = &job->outcome;
+    const basin_training_result *outcome = &job->outcome;
     const basin_args *o = job->o;
     if (o->start.print_config) return basin_config_print(o, outcome, error);
     if (!outcome->finished_before && (o->json || !outcome->stopped))
@@ -68,8 +70,8 @@ static basin_status finish(const basin_train_job *job, basin_error *error) {
     if (!outcome->stopped) return BASIN_OK;
     basin_say("basin: interrupted at step %lld of %lld; to continue, run the same command with "
               "--resume",
-              (long long)outcome->steps, (long long)outcome->steps_wanted);
-    return *o->watch.watch.stop == SIGINT ? BASIN_REPORTED : BASIN_AGAIN;
+              (long long)outcome->steps, (long long)outcome->steps_planned);
+    return basin_caught_signal() == SIGINT ? BASIN_REPORTED : BASIN_AGAIN;
 }
 
 /* ---- the driver ---- */
@@ -88,7 +90,7 @@ static basin_status fail_large(basin_train_job *job, basin_status status, basin_
 static basin_status train(basin_train_job *job, basin_error *error) {
     static const double moment = 1.5; /* seconds */
     basin_args *o = job->o;
-    basin_training *t = &o->training;
+    basin_training_options *t = &o->training;
     if (job->task->prepare) BASIN_TRY(job->task->prepare(job, error));
     basin_cli_watch_begin(&o->watch, o->quiet || o->start.print_config);
     BASIN_TRY(basin_compute_open(o, error));
@@ -97,7 +99,7 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     t->ranks = o->ranks;
     t->memory = (size_t)(o->memory * (double)(1 << 30));
     if (t->save_every <= 0) t->save_every = 1e-9; /* 0 would be the library's own choice */
-    t->rehearse = o->start.print_config ? moment : 0;
+    t->dry_run_seconds = o->start.print_config ? moment : 0;
     basin_status status = job->task->train(job, error);
     basin_cli_watch_end(&o->watch);
     return status ? fail_large(job, status, error) : finish(job, error);
@@ -105,7 +107,10 @@ static basin_status train(basin_train_job *job, basin_error *error) {
 
 basin_status basin_train_run(void *options, basin_error *error) {
     basin_args *args = options;
-    basin_train_job job = {.o = args, .task = args->command->train, .began = basin_clock()};
+    basin_train_job job = {.o = args,
+                           .task = args->command->train,
+                           .outcome = {.size = sizeof job.outcome},
+                           .began = basin_clock()};
     if (!args->operands && args->start.print_config) return basin_config_print(args, NULL, error);
     if (!args->operands) return basin_usage(error, "needs data to train on");
     basin_status status = train(&job, error);
@@ -128,7 +133,7 @@ bool basin_training_settings_given(const basin_args *args, const char *const *he
     return start->config || (start->preset && strcmp(start->preset, "default") != 0);
 }
 
-basin_status basin_config_print(const basin_args *args, const basin_outcome *rehearsed,
+basin_status basin_config_print(const basin_args *args, const basin_training_result *rehearsed,
                                 basin_error *error) {
     BASIN_FREE_AT_EXIT char *text = basin_settings_json(args->settings);
     if (!text) return basin_fail_memory(error, "settings");
@@ -138,8 +143,9 @@ basin_status basin_config_print(const basin_args *args, const basin_outcome *reh
         printf(
             ",\n\"estimate\": {\n\t\"parameters\": %lld,\n\t\"memory_bytes\": %zu,\n\t\"steps\": "
             "%lld,\n\t\"step_seconds\": %.4g,\n\t\"seconds\": %.4g\n}",
-            (long long)rehearsed->parameters, rehearsed->memory, (long long)rehearsed->steps_wanted,
-            rehearsed->step_seconds, rehearsed->step_seconds * (double)rehearsed->steps_wanted);
+            (long long)rehearsed->parameters, rehearsed->memory,
+            (long long)rehearsed->steps_planned, rehearsed->step_seconds,
+            rehearsed->step_seconds * (double)rehearsed->steps_planned);
     puts("\n}");
     return BASIN_OK;
 }

@@ -1,4 +1,5 @@
 /* Progress and interrupts; see cli.h. */
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -161,9 +162,17 @@ static void note(void *context, const char *line) {
     if (!((basin_cli_watch *)context)->quiet) basin_say("%s", line);
 }
 
+static bool is_interrupted(void *context) {
+    (void)context;
+    return interrupted != 0;
+}
+
+int basin_caught_signal(void) { return interrupted; }
+
 void basin_cli_watch_plain(basin_cli_watch *watch, bool quiet) {
     *watch = (basin_cli_watch){.quiet = quiet};
-    watch->watch = (basin_watch){show, note, watch, &interrupted};
+    watch->watch =
+        (basin_watch){.show = show, .note = note, .stop = is_interrupted, .context = watch};
 }
 
 void basin_cli_watch_begin(basin_cli_watch *watch, bool quiet) {

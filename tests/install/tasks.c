@@ -23,11 +23,13 @@ static basin_status train(basin_image_model **model, const basin_pictures *pictu
                           basin_backend *backend, const basin_settings *settings) {
     basin_image_source source;
     basin_image_data data;
-    basin_training training;
-    basin_outcome outcome;
+    basin_training_options training;
+    basin_training_result outcome;
     memset(&source, 0, sizeof source);
     memset(&data, 0, sizeof data);
     memset(&training, 0, sizeof training);
+    memset(&outcome, 0, sizeof outcome);
+    outcome.size = sizeof outcome;
     source.pictures = pictures;
     data.train = &source;
     training.backend = backend;

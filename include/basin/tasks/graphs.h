@@ -57,7 +57,7 @@ typedef struct basin_graphs_info {
 } basin_graphs_info;
 BASIN_API basin_graphs_info basin_graphs_about(const basin_graphs_model *model);
 /* Convergence statistics of implicit descents (setting implicit) since the last call; see
- * basin_convergence_tell. */
+ * basin_convergence_describe. */
 BASIN_API basin_convergence basin_graphs_take_convergence(basin_graphs_model *model);
 
 /* ---- data ---- */
@@ -201,10 +201,11 @@ BASIN_API void basin_graphs_explanation_free(basin_graphs_explanation *explanati
 /* Trains a model; `model` NULL: only its file is requested. Where the run was stopped, the model is
  * what it has learnt by then. The outcome's scores are validation_accuracy, validation_balanced and
  * validation_loss of classes, validation_loss and validation_deviation of values. */
-BASIN_API basin_status basin_graphs_train(basin_graphs_model **model, basin_outcome *outcome,
+BASIN_API basin_status basin_graphs_train(basin_graphs_model **model, basin_training_result *result,
                                           const basin_settings *settings,
                                           const basin_graphs_data *data,
-                                          const basin_training *training, basin_error *error);
+                                          const basin_training_options *training,
+                                          basin_error *error);
 
 /* ---- cross-validation ---- */
 

@@ -58,7 +58,7 @@ BASIN_API basin_status basin_image_set_descent(basin_image_model *model,
                                                basin_error *error);
 
 /* Convergence statistics of implicit descents (setting implicit) since the last call; see
- * basin_convergence_tell. */
+ * basin_convergence_describe. */
 BASIN_API basin_convergence basin_image_take_convergence(basin_image_model *model);
 
 /* ---- pictures ---- */
@@ -105,10 +105,11 @@ BASIN_API basin_status basin_image_fit(basin_settings *settings, char *told, siz
 /* Trains a model by settings of the task "image". `model` NULL: only the file is requested. After
  * an interrupt the model holds what was learnt so far. The score is "test_mse". With the setting
  * `patience` the weights of the best score are kept, else those of the last step. */
-BASIN_API basin_status basin_image_train(basin_image_model **model, basin_outcome *outcome,
+BASIN_API basin_status basin_image_train(basin_image_model **model, basin_training_result *result,
                                          const basin_settings *settings,
                                          const basin_image_data *data,
-                                         const basin_training *training, basin_error *error);
+                                         const basin_training_options *training,
+                                         basin_error *error);
 
 /* ---- completing ---- */
 

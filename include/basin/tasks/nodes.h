@@ -13,11 +13,12 @@
  *         if (probability[i] > threshold) ... node i is anomalous ...
  *     basin_nodes_close(model);
  *
- * Training takes settings (basin/tasks/settings.h), data and a basin_training (basin/tasks/run.h):
+ * Training takes settings (basin/tasks/settings.h), data and a basin_training_options
+ * (basin/tasks/run.h):
  *
  *     basin_settings_new(&settings, "anomaly", NULL, &error);
  *     basin_nodes_data data = {.network = network};
- *     basin_training training = {.backend = backend,
+ *     basin_training_options training = {.backend = backend,
  *                                .output = "model.safetensors"};
  *     basin_nodes_train(NULL, &outcome, settings, &data, &training, &error);
  *
@@ -141,10 +142,11 @@ typedef struct basin_nodes_data {
  * of the training nodes, by the order of their labels. `model` may be NULL where the file is all
  * that is needed. After an interrupt the model holds what was learnt, with 0.5 as its threshold,
  * and is NULL where there was no first step. */
-BASIN_API basin_status basin_nodes_train(basin_nodes_model **model, basin_outcome *outcome,
+BASIN_API basin_status basin_nodes_train(basin_nodes_model **model, basin_training_result *result,
                                          const basin_settings *settings,
                                          const basin_nodes_data *data,
-                                         const basin_training *training, basin_error *error);
+                                         const basin_training_options *training,
+                                         basin_error *error);
 
 /* ---- use ---- */
 
@@ -434,7 +436,7 @@ BASIN_API basin_status basin_nodes_train_xgboost(double *probability /* [N] */,
                                                  basin_nodes_rival *rival, int64_t seed,
                                                  const basin_network *network,
                                                  const uint8_t *part /* [N] */,
-                                                 const basin_training *training,
+                                                 const basin_training_options *training,
                                                  basin_error *error);
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
  *
  *     basin_ranks *ranks;
  *     basin_ranks_open(&ranks, &error);
- *     basin_training training = {.ranks = ranks};
+ *     basin_training_options training = {.ranks = ranks};
  *     ...
  *     basin_ranks_close(ranks);
  *

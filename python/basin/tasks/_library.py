@@ -5,8 +5,15 @@ from typing import Any
 from basin._engine.library import BasinError, check, open_library, owned, path_of, text, warn
 from basin.tasks import _declarations
 
-__all__ = ["BasinError", "check", "ffi", "lib", "owned", "path_of", "text", "warn"]
+__all__ = ["BasinError", "check", "ffi", "lib", "owned", "path_of", "sized", "text", "warn"]
 
 ffi: Any = _declarations.ffi
 lib: Any
 lib, _ = open_library(_declarations, "basin_tasks", 0, "basin_tasks_header_digest")
+
+
+def sized(struct, /, **fields):
+    """A struct with these fields, and with its own size where it has a field for that."""
+    if "size" in dict(ffi.typeof(struct).fields):
+        fields["size"] = ffi.sizeof(struct)
+    return ffi.new(f"{struct} *", fields)

@@ -1,10 +1,10 @@
 /* Opening a backend by name, and what every backend does through its table. */
 
+#include "base/sized.h"
 #include "base/try.h"
 #include "engine/backend/device.h"
 #include "engine/backend/kernel.h"
 #include "engine/backend/op.h"
-#include "engine/core/info.h"
 
 enum { MAX_THREADS = 4096 };
 

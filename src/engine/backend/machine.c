@@ -2,8 +2,8 @@
 
 #include "basin/machine.h"
 
+#include "base/sized.h"
 #include "engine/backend/device.h"
-#include "engine/core/info.h"
 #include "engine/core/team/team.h"
 
 /* Every set contains the smaller ones. */

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "engine/core/info.h"
 
 basin_status basin_fail(basin_error *error, basin_status status, const char *format, ...) {
     if (error) {
@@ -30,11 +29,3 @@ const char *basin_status_name(basin_status status) {
 }
 
 void basin_free(void *memory) { free(memory); }
-
-basin_status basin_size_check(size_t size, size_t known, const char *name, basin_error *error) {
-    if (size == 0 || size == known) return BASIN_OK;
-    return basin_fail(error, BASIN_UNSUPPORTED,
-                      "%s has %zu bytes; this version of Basin knows %zu: the program was compiled "
-                      "against another version's headers",
-                      name, size, known);
-}

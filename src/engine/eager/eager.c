@@ -1,7 +1,7 @@
 /* Energy attention at once: the job is checked and handed to the backend as a call. */
 #include "engine/eager/eager.h"
+#include "base/sized.h"
 #include "base/try.h"
-#include "engine/core/info.h"
 
 static const basin_op op_of[] = {BASIN_OP_ATTENTION, BASIN_OP_ATTENTION_FORCE,
                                  BASIN_OP_ATTENTION_REVERSE};

@@ -1,7 +1,7 @@
 /* Plans on the caller's memory: inputs copied in, outputs out, in the stream's order. */
 #include "engine/plan/plan.h"
+#include "base/sized.h"
 #include "basin/eager.h"
-#include "engine/core/info.h"
 
 #include "base/try.h"
 

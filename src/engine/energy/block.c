@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "basin/lagrangian.h"
-#include "engine/core/info.h"
 #include "engine/energy/energy.h"
 #include "engine/expr/graph.h"
 

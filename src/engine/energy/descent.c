@@ -1,8 +1,8 @@
 /* Descent of tokens: x <- x - alpha dE/dg (the paper's equation 6 in discrete time), a step at a
  * time. The same step is unrolled into an expression here, and run by the loop of loop.c. */
 #include "base/shape.h"
+#include "base/sized.h"
 #include "base/try.h"
-#include "engine/core/info.h"
 #include "engine/energy/energy.h"
 #include "engine/expr/graph.h"
 

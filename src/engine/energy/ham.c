@@ -2,8 +2,8 @@
  * the descent x <- x - (dt / tau) mask (x + dE_synapses/dg), by loop.c. */
 
 #include "base/shape.h"
+#include "base/sized.h"
 #include "base/try.h"
-#include "engine/core/info.h"
 #include "engine/energy/network.h"
 #include "engine/expr/graph.h"
 

@@ -1,7 +1,7 @@
 /* Making a plan: the passes of ir.h in their order, then the kernel calls and memory. */
 #include "engine/plan/plan.h"
 #include "base/shape.h"
-#include "engine/core/info.h"
+#include "base/sized.h"
 
 #include <stdarg.h>
 

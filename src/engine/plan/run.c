@@ -2,8 +2,8 @@
 #include <sys/mman.h>
 
 #include "base/shape.h"
+#include "base/sized.h"
 #include "base/try.h"
-#include "engine/core/info.h"
 #include "engine/plan/plan.h"
 
 void basin_plan_get_stats(basin_plan_stats *stats, const basin_plan *plan) {

@@ -1,6 +1,6 @@
 /* Stores: named states in a backend's memory, and the copies in and out of it. */
 #include "base/shape.h"
-#include "engine/core/info.h"
+#include "base/sized.h"
 #include "engine/plan/plan.h"
 #include "engine/tensor/tensor.h"
 

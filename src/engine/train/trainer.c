@@ -2,10 +2,10 @@
 #include <errno.h>
 
 #include "base/shape.h"
+#include "base/sized.h"
 #include "base/states.h"
 #include "base/try.h"
 #include "basin/train.h"
-#include "engine/core/info.h"
 #include "engine/io/bundle.h"
 #include "engine/plan/plan.h"
 

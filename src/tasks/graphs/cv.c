@@ -3,6 +3,7 @@
  * which are only read. The calling thread is one of them. Whichever ends an epoch reports it to the
  * watcher and listens for interrupts. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "base/info.h"
@@ -25,7 +26,7 @@ typedef struct pool {
     basin_graphs_fold *result; /* [folds] */
     basin_backend *backend;    /* those of the threads are opened beside it */
     int64_t jobs;
-    volatile sig_atomic_t stop; /* read by the runs of all folds */
+    atomic_bool stop; /* read by the runs of all folds */
     pthread_mutex_t lock;
     fold_work *work;       /* [folds] */
     int64_t next, last;    /* members that nobody has begun, counted over all folds */
@@ -45,7 +46,7 @@ typedef struct worker {
 static void fail(pool *p, basin_status status, const char *text) {
     pthread_mutex_lock(&p->lock);
     if (!p->error.status) basin_fail(&p->error, status, "%s", text);
-    p->stop = 1;
+    p->stop = true;
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -64,6 +65,8 @@ static void on_step(void *context, const basin_progress_report *news) {
     basin_watch_show(p->spec.watch, &all);
     pthread_mutex_unlock(&p->lock);
 }
+
+static bool is_stopping(void *context) { return ((worker *)context)->pool->stop; }
 
 static int64_t rows_of(const pool *p, int64_t fold, int part) {
     const basin_graphset *set = &p->input->set;
@@ -87,7 +90,7 @@ static basin_status score_part(worker *w, basin_graphs_model *model, int part, b
 }
 
 /* A fold reports the epochs of its first member. */
-static void note_outcome(worker *w, const basin_outcome *outcome) {
+static void note_outcome(worker *w, const basin_training_result *outcome) {
     basin_graphs_fold *result = &w->pool->result[w->number];
     pthread_mutex_lock(&w->pool->lock);
     if (!w->member) {
@@ -101,9 +104,9 @@ static void note_outcome(worker *w, const basin_outcome *outcome) {
 }
 
 static basin_status train_member(worker *w, basin_graphs_model *model, basin_error *error) {
-    basin_watch watch = {.show = on_step, .context = w, .stop = &w->pool->stop};
-    basin_training training = {.backend = w->backend, .watch = &watch};
-    basin_outcome outcome;
+    basin_watch watch = {.show = on_step, .context = w, .stop = is_stopping};
+    basin_training_options training = {.backend = w->backend, .watch = &watch};
+    basin_training_result outcome;
     basin_run *run;
     BASIN_TRY(basin_run_open(&run, &training, "graph", error));
     basin_status status = basin_graphs_run(&outcome, model, run, w->pool->input, w->fold, error);

@@ -435,9 +435,9 @@ void basin_graphs_choose_adjacency(basin_graphs_settings *settings, const basin_
 int64_t basin_graphs_epochs(const basin_graphs_settings *settings, const basin_graphset *set,
                             const int64_t *graph, int64_t count);
 /* Trains on fold->item[0], item[1] choose the epoch; without these the last is kept. */
-basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model, basin_run *run,
-                              const basin_graphs_input *input, const basin_fold *fold,
-                              basin_error *error);
+basin_status basin_graphs_run(basin_training_result *outcome, basin_graphs_model *model,
+                              basin_run *run, const basin_graphs_input *input,
+                              const basin_fold *fold, basin_error *error);
 
 /* How many of `models` train at once: `asked`, or with 0 one per core; with cuda, where they share
  * a device, two per core and at most 32. */

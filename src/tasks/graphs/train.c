@@ -318,9 +318,9 @@ static void job_free(job *j) {
     BASIN_FREE(j->order, j->batch);
 }
 
-basin_status basin_graphs_run(basin_outcome *outcome, basin_graphs_model *model, basin_run *run,
-                              const basin_graphs_input *input, const basin_fold *fold,
-                              basin_error *error) {
+basin_status basin_graphs_run(basin_training_result *outcome, basin_graphs_model *model,
+                              basin_run *run, const basin_graphs_input *input,
+                              const basin_fold *fold, basin_error *error) {
     BASIN_AT_EXIT(job_free)
     job j = {.model = model, .input = input, .fold = fold, .folds = fold, .shuffled = -1};
     j.seed = model->settings.seed;
@@ -508,7 +508,7 @@ static basin_status open_earlier(work *w, const basin_bundle *bundle, basin_erro
  * open are those of the checkpoint, or for as many ranks as come. */
 static basin_status choose_settings(work *w, const basin_bundle *saved, basin_error *error) {
     basin_graphs_settings before = {.shards = 0};
-    const basin_training *t = &w->run->training;
+    const basin_training_options *t = &w->run->training;
     w->chosen = *w->settings;
     basin_graphs_choose_adjacency(&w->chosen, &w->input.set);
     w->chosen.epochs =
@@ -547,8 +547,8 @@ static basin_status note_seen(work *w, basin_error *error) {
     return basin_graphs_seen_add(w->model, w->data.set, &seen, error);
 }
 
-static basin_status train(work *w, basin_outcome *outcome, const basin_training *training,
-                          basin_error *error) {
+static basin_status train(work *w, basin_training_result *outcome,
+                          const basin_training_options *training, basin_error *error) {
     BASIN_TRY(basin_run_begin(&w->run, outcome, w->asked, &basin_graphs_task, training, error));
     w->settings = w->asked->values;
     if (outcome->finished_before) {
@@ -573,12 +573,14 @@ static void work_free(work *w) {
     basin_graphs_close(w->model);
 }
 
-basin_status basin_graphs_train(basin_graphs_model **model, basin_outcome *outcome,
+basin_status basin_graphs_train(basin_graphs_model **model, basin_training_result *result,
                                 const basin_settings *settings, const basin_graphs_data *data,
-                                const basin_training *training, basin_error *error) {
+                                const basin_training_options *training, basin_error *error) {
     BASIN_AT_EXIT(work_free) work w = {.asked = settings, .data = basin_graphs_data_of(data)};
+    basin_training_result all;
     if (model) *model = NULL;
-    BASIN_TRY(train(&w, outcome, training, error));
+    BASIN_TRY(train(&w, &all, training, error));
+    basin_info_fill(result, &all, sizeof all);
     if (model) *model = w.model, w.model = NULL;
     return BASIN_OK;
 }

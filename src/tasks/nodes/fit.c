@@ -507,7 +507,7 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
     BASIN_TRY(basin_nodes_measure(&found, f->probability, f->model, f->network, f->part,
                                   BASIN_PART_VAL, threshold, error));
     for (int i = 0; i < found.measures; i++) {
-        char name[BASIN_MEASURE_NAME + 16];
+        char name[BASIN_MAX_MEASURE_NAME + 16];
         snprintf(name, sizeof name, "validation_%s", found.measure[i].name);
         basin_score_add(score, name, found.measure[i].value);
     }
@@ -682,9 +682,9 @@ static uint64_t digest_of(const basin_nodes_job *job) {
     return basin_hash_bytes(hash, job->part, (size_t)job->network->nodes);
 }
 
-basin_status basin_nodes_fit(basin_nodes_model **model, basin_outcome *outcome, basin_run *run,
-                             const basin_nodes_job *job, basin_error *error) {
-    const basin_training *t = &run->training;
+basin_status basin_nodes_fit(basin_nodes_model **model, basin_training_result *outcome,
+                             basin_run *run, const basin_nodes_job *job, basin_error *error) {
+    const basin_training_options *t = &run->training;
     basin_nodes_fitting f = {
         .network = job->network,
         .part = job->part,
@@ -702,7 +702,7 @@ basin_status basin_nodes_fit(basin_nodes_model **model, basin_outcome *outcome, 
     basin_run_task task = {0};
     if (!status) task = task_of(&f);
     if (!status) status = basin_run_train(outcome, run, &task, error);
-    if (!status && !outcome->stopped && !job->probe && !(t->rehearse > 0))
+    if (!status && !outcome->stopped && !job->probe && !(t->dry_run_seconds > 0))
         status = measure(&f, error);
     fitting_free(&f);
     if (status)
@@ -712,14 +712,16 @@ basin_status basin_nodes_fit(basin_nodes_model **model, basin_outcome *outcome, 
     return status;
 }
 
-basin_status basin_nodes_fit_quietly(basin_nodes_model **model, basin_outcome *outcome,
+basin_status basin_nodes_fit_quietly(basin_nodes_model **model, basin_training_result *outcome,
                                      const basin_nodes_job *job, const basin_nodes_resources *work,
                                      basin_error *error) {
-    basin_watch stop = {.stop = work->watch ? work->watch->stop : NULL};
-    basin_training training = {.backend = work->backend,
-                               .watch = &stop,
-                               .memory = work->memory,
-                               .ranks = job->network->parts ? job->network->parts->ranks : NULL};
+    basin_watch stop = work->watch ? *work->watch : (basin_watch){0};
+    stop.show = NULL, stop.note = NULL;
+    basin_training_options training = {.backend = work->backend,
+                                       .watch = &stop,
+                                       .memory = work->memory,
+                                       .ranks =
+                                           job->network->parts ? job->network->parts->ranks : NULL};
     basin_run *run;
     *model = NULL;
     BASIN_TRY(basin_run_open(&run, &training, job->task->task, error));

@@ -301,11 +301,11 @@ typedef struct basin_nodes_job {
 } basin_nodes_job;
 
 /* Trains in an opened run. The model is also there after an interrupt. */
-basin_status basin_nodes_fit(basin_nodes_model **model, basin_outcome *outcome, basin_run *run,
-                             const basin_nodes_job *job, basin_error *error);
+basin_status basin_nodes_fit(basin_nodes_model **model, basin_training_result *outcome,
+                             basin_run *run, const basin_nodes_job *job, basin_error *error);
 
 /* The same in a separate run, which writes and reports nothing. */
-basin_status basin_nodes_fit_quietly(basin_nodes_model **model, basin_outcome *outcome,
+basin_status basin_nodes_fit_quietly(basin_nodes_model **model, basin_training_result *outcome,
                                      const basin_nodes_job *job, const basin_nodes_resources *work,
                                      basin_error *error);
 

@@ -550,11 +550,12 @@ static inline int64_t basin_nodes_width(const basin_nodes_settings *settings) {
 }
 
 /* basin_nodes_train with settings of a task as they are, and `least` as in the resources. */
-basin_status basin_nodes_train_with(basin_nodes_model **model, basin_outcome *outcome,
+basin_status basin_nodes_train_with(basin_nodes_model **model, basin_training_result *outcome,
                                     const basin_task_settings *task,
                                     const basin_nodes_settings *settings,
-                                    const basin_nodes_data *data, const basin_training *training,
-                                    bool least, basin_error *error);
+                                    const basin_nodes_data *data,
+                                    const basin_training_options *training, bool least,
+                                    basin_error *error);
 
 /* In words: "amount mean of edges", of a directed network ".. that come" or ".. that go". */
 enum { BASIN_FACT_TEXT = 220 };

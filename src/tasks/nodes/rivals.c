@@ -3,7 +3,7 @@
 
 static basin_status run(double *probability, int64_t *rounds, basin_nodes_ensemble *e, int64_t seed,
                         const basin_network *network, const uint8_t *part,
-                        const basin_training *training, basin_error *error) {
+                        const basin_training_options *training, basin_error *error) {
     BASIN_AT_EXIT(basin_tree_tables_close) basin_tree_tables tables = {0};
     BASIN_AT_EXIT(basin_tree_rows_free) basin_tree_rows rows = {0};
     basin_trees_spec spec = BASIN_TREES_DEFAULT;
@@ -29,7 +29,7 @@ static basin_status run(double *probability, int64_t *rounds, basin_nodes_ensemb
 
 basin_status basin_nodes_train_xgboost(double *probability, basin_nodes_rival *rival, int64_t seed,
                                        const basin_network *network, const uint8_t *part,
-                                       const basin_training *training, basin_error *error) {
+                                       const basin_training_options *training, basin_error *error) {
     BASIN_AT_EXIT(basin_nodes_ensemble_free)
     basin_nodes_ensemble e = {.degree = true, .facts = network->facts.count > 0};
     BASIN_TRY(run(probability, &rival->trees, &e, seed, network, part, training, error));

@@ -26,7 +26,7 @@ enum { SMOOTHING = 10 }; /* steps, where it is left open whether there are any *
 static basin_status run_probe(double *value, choice *c, const basin_nodes_settings *s,
                               basin_error *error) {
     basin_nodes_model *model;
-    basin_outcome outcome;
+    basin_training_result outcome;
     *value = 0;
     if (c->stopped) return BASIN_OK;
     basin_nodes_job job = {c->task, c->network, c->part, s, .probe = true};
@@ -413,7 +413,7 @@ static basin_status nodes_settle(basin_nodes_settings *settings, const basin_tas
 /* What is open, by the checkpoint or model, or by the data; a rehearsal skips probes. */
 static basin_status settle(training_session *t, bool *stopped, const uint8_t *part,
                            basin_error *error) {
-    const basin_training *how = &t->run->training;
+    const basin_training_options *how = &t->run->training;
     const basin_bundle *file = t->run->saved;
     basin_nodes_resources work = {how->backend, how->watch, how->memory, t->least, t->parts};
     if (!file) file = t->run->from;
@@ -421,7 +421,7 @@ static basin_status settle(training_session *t, bool *stopped, const uint8_t *pa
     if (!t->settings.members) t->settings.members = members_for(t->data.network);
     BASIN_TRY(settle_facts(&t->settings, t->data.network, error));
     return choose_inputs(&t->settings, t->task, stopped, t->data.network, part,
-                         !(how->rehearse > 0), &work, error);
+                         !(how->dry_run_seconds > 0), &work, error);
 }
 
 /* ---- all of it ---- */
@@ -448,8 +448,8 @@ static void leave_out_trees(basin_nodes_settings *settings, const basin_watch *w
     if (!settings->tabular) settings->labels = false;
 }
 
-static basin_status train_on(basin_nodes_model **model, basin_outcome *outcome, training_session *t,
-                             const uint8_t *part, basin_error *error) {
+static basin_status train_on(basin_nodes_model **model, basin_training_result *outcome,
+                             training_session *t, const uint8_t *part, basin_error *error) {
     bool stopped = false;
     leave_out_labels(t);
     basin_status status = choose_shards(t, error);
@@ -466,8 +466,8 @@ static basin_status train_on(basin_nodes_model **model, basin_outcome *outcome, 
 }
 
 /* On the caller's parts, or on parts drawn here. */
-static basin_status train(basin_nodes_model **model, basin_outcome *outcome, training_session *t,
-                          basin_error *error) {
+static basin_status train(basin_nodes_model **model, basin_training_result *outcome,
+                          training_session *t, basin_error *error) {
     BASIN_TRY(open_network(t, error));
     const basin_network *n = t->data.network;
     BASIN_FREE_AT_EXIT uint8_t *part = NULL;
@@ -490,16 +490,16 @@ static void session_free(training_session *t) {
     basin_schema_free(t->schema);
 }
 
-basin_status basin_nodes_train_with(basin_nodes_model **model, basin_outcome *outcome,
+basin_status basin_nodes_train_with(basin_nodes_model **model, basin_training_result *outcome,
                                     const basin_task_settings *task,
                                     const basin_nodes_settings *settings,
-                                    const basin_nodes_data *data, const basin_training *how,
+                                    const basin_nodes_data *data, const basin_training_options *how,
                                     bool least, basin_error *error) {
     BASIN_AT_EXIT(session_free)
     training_session t = {.task = task, .data = *data, .settings = *settings, .least = least};
     if (data->network) t.parts = data->network->parts;
     *model = NULL;
-    *outcome = (basin_outcome){.loss = NAN};
+    *outcome = (basin_training_result){.loss = NAN};
     leave_out_trees(&t.settings, how->watch);
     if (!data->network && !(data->path && data->paths > 0))
         return basin_fail(error, BASIN_BAD_VALUE, "no network to train on: needs one, or files");
@@ -521,22 +521,26 @@ static void note_idle(const basin_settings *settings, const basin_watch *watch) 
     if (basin_settings_check_effect(&seen, &idle)) basin_watch_note(watch, "%s", idle.text);
 }
 
-basin_status basin_nodes_train(basin_nodes_model **model, basin_outcome *outcome,
+basin_status basin_nodes_train(basin_nodes_model **model, basin_training_result *result,
                                const basin_settings *settings, const basin_nodes_data *data,
-                               const basin_training *training, basin_error *error) {
+                               const basin_training_options *training, basin_error *error) {
     const basin_task_settings *task = settings->kind;
     basin_nodes_model *trained = NULL;
+    basin_training_result all;
     if (model) *model = NULL;
+    BASIN_TRY(BASIN_SIZE_CHECK(training, "basin_training_options", error));
+    BASIN_TRY(BASIN_SIZE_CHECK(training->watch, "basin_watch", error));
     if (task != &basin_node_task)
         BASIN_TRY(basin_settings_of(settings, &basin_anomaly_task, error));
     BASIN_TRY(basin_settings_check_effect(settings, error));
     if (basin_settings_given(settings, "trees") &&
         ((const basin_nodes_settings *)settings->values)->trees)
         BASIN_TRY(basin_trees_available(error));
-    basin_status status = basin_nodes_train_with(&trained, outcome, task, settings->values, data,
+    basin_status status = basin_nodes_train_with(&trained, &all, task, settings->values, data,
                                                  training, false, error);
-    if (!status && trained && !trained->sampled && !outcome->finished_before)
+    if (!status && trained && !trained->sampled && !all.finished_before)
         note_idle(settings, training->watch);
+    basin_info_fill(result, &all, sizeof all);
     if (model)
         *model = trained;
     else

@@ -127,7 +127,7 @@ static bool add_paths(cJSON *object, const basin_image_source *source) {
     return good;
 }
 
-static bool add_scores(cJSON *object, const basin_outcome *o) {
+static bool add_scores(cJSON *object, const basin_training_result *o) {
     bool good = true;
     for (int i = 0; i < o->best.measures && good; i++)
         if (isfinite(o->best.measure[i].value))
@@ -138,7 +138,7 @@ static bool add_scores(cJSON *object, const basin_outcome *o) {
 
 static bool add_facts(cJSON *object, const basin_image_card *card, const basin_image_facts *facts) {
     char held[32] = "", day[BASIN_DAY_TEXT]; /* not the hour: files of equal runs are equal */
-    const basin_outcome *o = facts->outcome;
+    const basin_training_result *o = facts->outcome;
     if (card->held) snprintf(held, sizeof held, "%016llx", (unsigned long long)card->held);
     return cJSON_AddStringToObject(object, "date", basin_day_print(day, time(NULL))) &&
            add_paths(object, facts->train) &&

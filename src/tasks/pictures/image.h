@@ -247,7 +247,7 @@ typedef struct basin_image_overlap {
 typedef struct basin_image_facts {
     const basin_image_source *train; /* the paths */
     const char *from;                /* the model that it began with; NULL: none */
-    const basin_outcome *outcome;
+    const basin_training_result *outcome;
     int64_t held_out, batch;
 } basin_image_facts;
 

@@ -332,10 +332,10 @@ static basin_status image_measure(basin_image_settings *settings, const basin_im
 
 /* A dry run measures only the time of a step and skips the pass over the pictures; rank 0 makes it
  * for all. */
-static basin_status measure(basin_image_settings *settings, const basin_training *training,
+static basin_status measure(basin_image_settings *settings, const basin_training_options *training,
                             const basin_image_set *set, basin_error *error) {
     basin_ranks *ranks = training->ranks;
-    if (training->rehearse > 0) {
+    if (training->dry_run_seconds > 0) {
         for (int c = 0; c < 3 && !(settings->deviation[c] > 0); c++)
             settings->mean[c] = 0.5, settings->deviation[c] = 0.25;
         return BASIN_OK;
@@ -379,7 +379,7 @@ static basin_status read_weights(basin_image_settings *its, const basin_image_se
                                         basin_bundle_path(from), error);
 }
 
-static basin_status begin(basin_image_settings *settings, const basin_training *training,
+static basin_status begin(basin_image_settings *settings, const basin_training_options *training,
                           const basin_bundle *from, const basin_image_set *set,
                           basin_error *error) {
     basin_image_settings first;
@@ -391,7 +391,7 @@ static basin_status begin(basin_image_settings *settings, const basin_training *
 
 basin_status basin_image_start(basin_image_settings *settings, const basin_run *run,
                                const basin_image_set *set, basin_error *error) {
-    const basin_training *training = &run->training;
+    const basin_training_options *training = &run->training;
     BASIN_TRY(run->saved ? go_on(settings, run, error)
                          : begin(settings, training, run->from, set, error));
     return basin_shards_check(settings->shards, settings->batch, error);

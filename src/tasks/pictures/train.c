@@ -15,7 +15,7 @@ enum { LOG_STEPS = 20 };
 
 typedef struct job {
     basin_run *run;
-    const basin_training *training;
+    const basin_training_options *training;
     basin_image_data data;
     basin_image_model *model;
     basin_image_graph graph;
@@ -23,13 +23,13 @@ typedef struct job {
     basin_shards shards;
     basin_image_set train, test;
     basin_image_input *input;
-    int64_t first, count;     /* the pictures of each batch that are this rank's */
-    uint8_t *mask;            /* [count, N] */
-    float *replaced, *counts; /* [count, N] */
-    int64_t prepared;         /* the step that the masks are of; -1: none yet */
-    int64_t per_epoch, total; /* steps */
-    size_t memory;            /* bytes of the plan */
-    basin_outcome *outcome;   /* what the run has come to, once it is known */
+    int64_t first, count;           /* the pictures of each batch that are this rank's */
+    uint8_t *mask;                  /* [count, N] */
+    float *replaced, *counts;       /* [count, N] */
+    int64_t prepared;               /* the step that the masks are of; -1: none yet */
+    int64_t per_epoch, total;       /* steps */
+    size_t memory;                  /* bytes of the plan */
+    basin_training_result *outcome; /* what the run has come to, once it is known */
 } job;
 
 /* ---- before the run ---- */
@@ -161,7 +161,7 @@ static basin_status make_input(job *j, const char *cut, basin_error *error) {
     const char *keep = j->data.keep_decoded;
     int64_t each = s->batch / s->shards;
     int64_t first = j->shards.share.first * each, count = j->shards.share.count * each;
-    if (j->training->rehearse > 0 && (!keep || !strcmp(keep, "auto"))) keep = "off";
+    if (j->training->dry_run_seconds > 0 && (!keep || !strcmp(keep, "auto"))) keep = "off";
     j->first = first, j->count = count, j->prepared = -1;
     basin_image_input_config config = {.set = &j->train,
                                        .settings = s,
@@ -202,7 +202,7 @@ static basin_status remember(job *j, basin_error *error) {
     /* read again: a resumed run has its weights from the checkpoint */
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *from = NULL;
     bool first = basin_ranks_rank(j->training->ranks) == 0;
-    if (j->training->rehearse > 0) return BASIN_OK;
+    if (j->training->dry_run_seconds > 0) return BASIN_OK;
     if (j->training->from && first) BASIN_TRY(basin_bundle_read(&from, j->training->from, error));
     BASIN_TRY(basin_image_card_begin(card, &j->train, &j->test, from, error));
     if (!j->test.items || !first) return BASIN_OK;
@@ -352,7 +352,7 @@ static basin_run_task task_of(job *j) {
     };
 }
 
-static basin_status train(basin_outcome *outcome, job *j, const basin_settings *settings,
+static basin_status train(basin_training_result *outcome, job *j, const basin_settings *settings,
                           bool with_card, basin_error *error) {
     j->training = &j->run->training;
     if (outcome->finished_before) {
@@ -369,14 +369,16 @@ static basin_status train(basin_outcome *outcome, job *j, const basin_settings *
     return BASIN_OK;
 }
 
-basin_status basin_image_train(basin_image_model **model, basin_outcome *outcome,
+basin_status basin_image_train(basin_image_model **model, basin_training_result *result,
                                const basin_settings *settings, const basin_image_data *data,
-                               const basin_training *training, basin_error *error) {
+                               const basin_training_options *training, basin_error *error) {
     BASIN_AT_EXIT(job_free) job j = {.data = *data};
+    basin_training_result all;
     if (model) *model = NULL;
     if (j.data.feeding) *j.data.feeding = (basin_image_feeding){0};
-    BASIN_TRY(basin_run_begin(&j.run, outcome, settings, &basin_image_task, training, error));
-    BASIN_TRY(train(outcome, &j, settings, model != NULL, error));
+    BASIN_TRY(basin_run_begin(&j.run, &all, settings, &basin_image_task, training, error));
+    BASIN_TRY(train(&all, &j, settings, model != NULL, error));
+    basin_info_fill(result, &all, sizeof all);
     if (model) *model = j.model, j.model = NULL;
     return BASIN_OK;
 }

@@ -94,12 +94,12 @@ typedef struct world_scene {
 
 static inline void world_train(world_scene *s, basin_graphs_target target, int64_t graphs,
                                basin_graphs_settings *values) {
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_settings settings = {.kind = &basin_graphs_task, .values = values};
     world_new(&s->set, target, graphs, 4, NULL);
     assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
     basin_graphs_data data = {.set = &s->set};
-    basin_training training = {.backend = s->backend};
+    basin_training_options training = {.backend = s->backend};
     assert_ok(basin_graphs_train(&s->model, &outcome, &settings, &data, &training, &failure));
 }
 

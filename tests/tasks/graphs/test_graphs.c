@@ -177,10 +177,11 @@ TEST_WITH(values_of_several_units, folder_new, folder_remove) {
 /* ---- training ---- */
 
 /* Trains on the first `trains` graphs; the others, where asked for, choose the epoch. */
-static basin_outcome train(scene *s, int64_t trains, bool choose, const basin_watch *watch) {
-    basin_outcome outcome;
+static basin_training_result train(scene *s, int64_t trains, bool choose,
+                                   const basin_watch *watch) {
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_run *run;
-    basin_training training = {.backend = s->backend, .watch = watch};
+    basin_training_options training = {.backend = s->backend, .watch = watch};
     basin_fold fold = {.item = {s->all, s->all + trains},
                        .count = {trains, choose ? s->set.graphs - trains : 0}};
     assert_ok(basin_run_open(&run, &training, "graph", &failure));

@@ -17,11 +17,11 @@ static basin_status scenario(void *context) {
     basin_backend *backend = NULL;
     basin_graphs_model *model = NULL, *again = NULL;
     basin_graphs_measures measures;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_graphs_data data = {
         .set = &s->set, .graph = graph, .graphs = 2, .validation = graph, .validations = 1};
     basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
-    basin_training training = {.backend = backend};
+    basin_training_options training = {.backend = backend};
     if (!status) status = basin_graphs_train(&model, &outcome, &settings, &data, &training, NULL);
     if (!status) status = basin_graphs_write(s->path, model, NULL);
     if (!status) status = basin_graphs_open(&again, s->path, backend, NULL);

@@ -1,5 +1,7 @@
 /* Cross-validation: the same numbers however many folds run at once, and an end of all of them at
  * an error or an interrupt. */
+#include <stdatomic.h>
+
 #include "tasks/graphs/graph_world.h"
 
 enum { GRAPHS = 24, FOLDS = 4 };
@@ -88,7 +90,7 @@ TEST(a_fold_has_something_to_test) {
 }
 
 typedef struct watcher {
-    sig_atomic_t stop;
+    atomic_bool stop;
     int64_t shown;
     double loss;
 } watcher;
@@ -97,14 +99,16 @@ static void look(void *context, const basin_progress_report *news) {
     watcher *w = context;
     w->shown = news->done;
     w->loss = news->loss;
-    if (news->done >= 3) w->stop = 1;
+    if (news->done >= 3) w->stop = true;
 }
+
+static bool is_stopping(void *context) { return ((watcher *)context)->stop; }
 
 TEST(an_interrupt_ends_all) {
     BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
     watcher w = {0};
-    basin_watch watch = {.show = look, .context = &w, .stop = &w.stop};
+    basin_watch watch = {.show = look, .context = &w, .stop = is_stopping};
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     s.settings.epochs = 10000000;
     basin_graphs_cv spec = {.jobs = 3, .threads = 1, .watch = &watch};

@@ -30,7 +30,7 @@ static void learns(void **state, bool several) {
     basin_graphset set;
     basin_backend *backend;
     basin_graphs_model *model, *again;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_graphs_settings values = world_settings();
     float first[2 * COUNT], second[2 * COUNT], spread[2 * COUNT], nearest[COUNT];
     basin_graphs_measures m;
@@ -40,7 +40,7 @@ static void learns(void **state, bool several) {
     folder_path(path, state, "m.safetensors");
     assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
     basin_graphs_data data = {.set = &set, .hold_out = 0.25};
-    basin_training training = {.backend = backend, .output = path};
+    basin_training_options training = {.backend = backend, .output = path};
     assert_ok(basin_graphs_train(&model, &outcome, &settings, &data, &training, &failure));
     assert_int_equal(basin_graphs_about(model).members, 3);
     assert_true(basin_graphs_about(model).binary == several);
@@ -103,7 +103,7 @@ TEST(memory_of_labelled_graphs) {
         basin_graphset set;
         basin_backend *backend;
         basin_graphs_model *model;
-        basin_outcome outcome;
+        basin_training_result outcome = {.size = sizeof outcome};
         basin_graphs_settings values = world_settings();
         float output[2 * 120], nearest[120];
         int64_t at[120];
@@ -112,7 +112,7 @@ TEST(memory_of_labelled_graphs) {
         world_new(&set, i == 2 ? BASIN_GRAPHS_VALUES : BASIN_GRAPHS_CLASSES, 120, 4, NULL);
         assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
         basin_graphs_data data = {.set = &set, .hold_out = 0.5};
-        basin_training training = {.backend = backend};
+        basin_training_options training = {.backend = backend};
         assert_ok(basin_graphs_train(&model, &outcome, &settings, &data, &training, &failure));
         double share = basin_graphs_about(model).near;
         assert_true(i ? isnan(share) : share > 0 && share <= 1); /* by 60 validation graphs */

@@ -49,27 +49,29 @@ static void name_files(scene *s, const char *name) {
 
 typedef struct stopper {
     scene *scene;
-    sig_atomic_t stop;
+    bool stop;
     int64_t steps, limit;
 } stopper;
 
 static void count_steps(void *context, const basin_progress_report *news) {
     stopper *s = context;
     (void)news;
-    if (++s->steps == s->limit) s->stop = 1;
+    if (++s->steps == s->limit) s->stop = true;
 }
+
+static bool is_stopping(void *context) { return ((stopper *)context)->stop; }
 
 static void stopper_note(void *context, const char *line) {
     note(((stopper *)context)->scene, line);
 }
 
 /* Trains for `limit` steps at most; 0: to the end. */
-static basin_status train(basin_graphs_model **model, basin_outcome *outcome, scene *s,
-                          basin_training training, int64_t limit, basin_error *error) {
+static basin_status train(basin_graphs_model **model, basin_training_result *outcome, scene *s,
+                          basin_training_options training, int64_t limit, basin_error *error) {
     int64_t *all = basin_graphs_range(0, GRAPHS);
     stopper stop = {.scene = s, .limit = limit};
     basin_watch watch = {
-        .show = count_steps, .note = stopper_note, .context = &stop, .stop = &stop.stop};
+        .show = count_steps, .note = stopper_note, .context = &stop, .stop = is_stopping};
     basin_settings settings = {.kind = &basin_graphs_task, .values = &s->settings};
     basin_graphs_data data = {.set = &s->set,
                               .graph = all,
@@ -78,20 +80,20 @@ static basin_status train(basin_graphs_model **model, basin_outcome *outcome, sc
                               .validations = s->choose ? GRAPHS - TRAINS : 0};
     training.backend = s->backend;
     training.watch = &watch;
-    if (!(training.rehearse > 0)) training.output = s->output, training.log = s->log;
+    if (!(training.dry_run_seconds > 0)) training.output = s->output, training.log = s->log;
     basin_status status = basin_graphs_train(model, outcome, &settings, &data, &training, error);
     free(all);
     return status;
 }
 
-static basin_outcome trained(scene *s, basin_training training, int64_t limit) {
-    basin_outcome outcome;
+static basin_training_result trained(scene *s, basin_training_options training, int64_t limit) {
+    basin_training_result outcome = {.size = sizeof outcome};
     assert_ok(train(NULL, &outcome, s, training, limit, &failure));
     return outcome;
 }
 
-static basin_status refused(basin_error *error, scene *s, basin_training training) {
-    basin_outcome outcome;
+static basin_status refused(basin_error *error, scene *s, basin_training_options training) {
+    basin_training_result outcome = {.size = sizeof outcome};
     return train(NULL, &outcome, s, training, 0, error);
 }
 
@@ -117,18 +119,18 @@ static void read_log(char text[TEXT], const char *path) {
 /* Cuts a run after each of the limits, then lets it end: as one that was not cut. */
 static void survives(scene *s, int64_t log_every, const int64_t *limit, int cuts) {
     char whole[PATH_TEXT], want[TEXT] = "", got[TEXT] = "";
-    basin_training training = {.log_every = log_every, .resume = true};
+    basin_training_options training = {.log_every = log_every, .resume = true};
     name_files(s, "whole");
     snprintf(whole, sizeof whole, "%s", s->output);
-    basin_outcome end = trained(s, training, 0);
+    basin_training_result end = trained(s, training, 0);
     read_log(want, s->log);
     name_files(s, "cut");
     for (int i = 0; i < cuts; i++) {
-        basin_outcome outcome = trained(s, training, limit[i]);
+        basin_training_result outcome = trained(s, training, limit[i]);
         assert_true(outcome.stopped);
         assert_int_equal(access(s->checkpoint, F_OK), 0);
     }
-    basin_outcome outcome = trained(s, training, 0);
+    basin_training_result outcome = trained(s, training, 0);
     read_log(got, s->log);
     world_same_files(whole, s->output, 0);
     assert_string_equal(got, want);
@@ -178,7 +180,7 @@ TEST_WITH(step_lines_have_their_losses, folder_new, folder_remove) {
     scene_open(&s, state);
     s.settings.batch = 8, s.settings.epochs = 1;
     name_files(&s, "steps");
-    trained(&s, (basin_training){.log_every = 1}, 0);
+    trained(&s, (basin_training_options){.log_every = 1}, 0);
     read_log(text, s.log);
     double loss[3];
     char *line = text;
@@ -197,9 +199,9 @@ TEST_WITH(begins_where_there_is_no_checkpoint, folder_new, folder_remove) {
     scene_open(&s, state);
     s.settings.epochs = 1;
     name_files(&s, "first");
-    assert_false(trained(&s, (basin_training){.resume = true}, 0).resumed);
+    assert_false(trained(&s, (basin_training_options){.resume = true}, 0).resumed);
     assert_non_null(strstr(s.note, "no checkpoint to resume: the run begins"));
-    basin_outcome again = trained(&s, (basin_training){.resume = true}, 0);
+    basin_training_result again = trained(&s, (basin_training_options){.resume = true}, 0);
     assert_true(again.finished_before && again.parameters > 0);
 }
 
@@ -228,11 +230,11 @@ TEST_WITH(refuses_damaged_checkpoints, folder_new, folder_remove) {
     basin_error error;
     scene_open(&s, state);
     name_files(&s, "damaged");
-    trained(&s, (basin_training){0}, 3);
+    trained(&s, (basin_training_options){0}, 3);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        trained(&s, (basin_training){.restart = true}, 3);
+        trained(&s, (basin_training_options){.restart = true}, 3);
         damage(&s, wrong[i].name, wrong[i].value);
-        basin_status status = refused(&error, &s, (basin_training){.resume = true});
+        basin_status status = refused(&error, &s, (basin_training_options){.resume = true});
         if (status != BASIN_BAD_FILE && status != BASIN_BAD_VALUE)
             fail_msg("%s = %g: %s", wrong[i].name, wrong[i].value, error.text);
         assert_non_null(strstr(error.text, "damaged.safetensors.checkpoint"));
@@ -244,17 +246,20 @@ TEST_WITH(refuses_other_graphs_and_settings, folder_new, folder_remove) {
     basin_error error;
     scene_open(&s, state);
     name_files(&s, "other");
-    trained(&s, (basin_training){0}, 3);
-    assert_int_equal(refused(&error, &s, (basin_training){0}), BASIN_BAD_VALUE);
+    trained(&s, (basin_training_options){0}, 3);
+    assert_int_equal(refused(&error, &s, (basin_training_options){0}), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "unfinished run"));
     s.choose = false;
-    assert_int_equal(refused(&error, &s, (basin_training){.resume = true}), BASIN_BAD_VALUE);
+    assert_int_equal(refused(&error, &s, (basin_training_options){.resume = true}),
+                     BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "its run has 15 5 "));
     s.choose = true, s.set.node_label[0] ^= 1; /* as many as before */
-    assert_int_equal(refused(&error, &s, (basin_training){.resume = true}), BASIN_BAD_VALUE);
+    assert_int_equal(refused(&error, &s, (basin_training_options){.resume = true}),
+                     BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "its run trains on other graphs than these"));
     s.set.node_label[0] ^= 1, s.settings.rate = 0.25;
-    assert_int_equal(refused(&error, &s, (basin_training){.resume = true}), BASIN_BAD_VALUE);
+    assert_int_equal(refused(&error, &s, (basin_training_options){.resume = true}),
+                     BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "rate"));
 }
 
@@ -268,13 +273,13 @@ TEST_WITH(more_epochs_follow, folder_new, folder_remove) {
     s.settings.warmup = 0, s.settings.rate_last = s.settings.rate_first = -1;
     s.settings.epochs = 5;
     name_files(&s, "five");
-    trained(&s, (basin_training){0}, 0);
+    trained(&s, (basin_training_options){0}, 0);
     snprintf(whole, sizeof whole, "%s", s.output);
     name_files(&s, "more");
     s.settings.epochs = 2;
-    trained(&s, (basin_training){.keep_checkpoint = true}, 0);
+    trained(&s, (basin_training_options){.keep_checkpoint = true}, 0);
     s.settings.epochs = 5;
-    basin_outcome outcome = trained(&s, (basin_training){.resume = true}, 0);
+    basin_training_result outcome = trained(&s, (basin_training_options){.resume = true}, 0);
     assert_true(outcome.resumed && outcome.epochs == 5);
     assert_non_null(strstr(s.note, "the run had 2 epochs and now has 5"));
     world_same_files(whole, s.output, 0);
@@ -284,48 +289,48 @@ TEST_WITH(more_epochs_follow, folder_new, folder_remove) {
 TEST_WITH(begins_with_a_model, folder_new, folder_remove) {
     char first[PATH_TEXT];
     basin_error error;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_graphs_model *model;
     BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, state);
     s.settings.epochs = 2;
     name_files(&s, "first");
-    trained(&s, (basin_training){0}, 0);
+    trained(&s, (basin_training_options){0}, 0);
     snprintf(first, sizeof first, "%s", s.output);
     name_files(&s, "second");
     s.settings.rate = s.settings.rate_first = s.settings.rate_last = 0, s.settings.epochs = 1;
     s.set.class_value[1] = 77;
-    must(train(&model, &outcome, &s, (basin_training){.from = first}, 0, &error), &error);
+    must(train(&model, &outcome, &s, (basin_training_options){.from = first}, 0, &error), &error);
     world_same_files(first, s.output, 0);
     assert_int_equal(basin_graphs_about(model).class_value[1], 77);
     basin_graphs_close(model);
     s.settings.dim = 12;
     name_files(&s, "third");
-    assert_int_equal(refused(&error, &s, (basin_training){.from = first}), BASIN_BAD_SHAPE);
+    assert_int_equal(refused(&error, &s, (basin_training_options){.from = first}), BASIN_BAD_SHAPE);
 }
 
 TEST_WITH(rehearses, folder_new, folder_remove) {
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, state);
     s.settings.epochs = 100000;
     name_files(&s, "rehearsed");
-    outcome = trained(&s, (basin_training){.rehearse = 0.05}, 0);
-    assert_true(outcome.steps >= 4 && outcome.steps_wanted == 200000);
+    outcome = trained(&s, (basin_training_options){.dry_run_seconds = 0.05}, 0);
+    assert_true(outcome.steps >= 4 && outcome.steps_planned == 200000);
     assert_true(outcome.memory > 1000 && outcome.parameters > 100 && outcome.step_seconds > 0);
     assert_int_equal(folder_count(state), 0);
 }
 
 /* The model holds what was learnt by then. */
 TEST_WITH(a_stopped_run_gives_a_model, folder_new, folder_remove) {
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_graphs_model *model;
     basin_graphs_measures measures;
     BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, state);
     basin_graphs_data data = {.set = &s.set};
     name_files(&s, "stopped");
-    assert_ok(train(&model, &outcome, &s, (basin_training){0}, 3, &failure));
+    assert_ok(train(&model, &outcome, &s, (basin_training_options){0}, 3, &failure));
     assert_true(outcome.stopped);
     assert_ok(basin_graphs_score(&measures, NULL, model, &data, &failure));
     assert_int_equal(measures.items, GRAPHS);
@@ -337,19 +342,20 @@ TEST_WITH(holds_to_its_memory, folder_new, folder_remove) {
     BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, state);
     name_files(&s, "small");
-    assert_int_equal(refused(&error, &s, (basin_training){.memory = 4096}), BASIN_NO_MEMORY);
+    assert_int_equal(refused(&error, &s, (basin_training_options){.memory = 4096}),
+                     BASIN_NO_MEMORY);
     assert_non_null(strstr(error.text, "a smaller batch"));
 }
 
 /* Before the data, which are not there either. */
 TEST_WITH(looks_at_its_output_first, folder_new, folder_remove) {
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, state);
     name_files(&s, "none/model");
     basin_settings settings = {.kind = &basin_graphs_task, .values = &s.settings};
     basin_graphs_data data = {.path = "missing.zip"};
-    basin_training training = {.backend = s.backend, .output = s.output};
+    basin_training_options training = {.backend = s.backend, .output = s.output};
     assert_failure(basin_graphs_train(NULL, &outcome, &settings, &data, &training, &failure),
                    BASIN_IO, "none/model.safetensors");
 }

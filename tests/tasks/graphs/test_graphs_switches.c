@@ -15,13 +15,13 @@ typedef struct scene {
 } scene;
 
 static void scene_open(scene *s, basin_graphs_settings values) {
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     values.epochs = 2;
     basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
     world_new(&s->set, BASIN_GRAPHS_CLASSES, GRAPHS, 4, NULL);
     assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
     s->data = (basin_graphs_data){.set = &s->set};
-    basin_training training = {.backend = s->backend};
+    basin_training_options training = {.backend = s->backend};
     assert_ok(basin_graphs_train(&s->model, &outcome, &settings, &s->data, &training, &failure));
 }
 
@@ -161,8 +161,8 @@ TEST(trains_on_some) {
     BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, world_settings());
     basin_graphs_model *model;
-    basin_outcome outcome;
-    basin_training training = {.backend = s.backend};
+    basin_training_result outcome = {.size = sizeof outcome};
+    basin_training_options training = {.backend = s.backend};
     const basin_settings *settings = basin_graphs_about(s.model).settings;
     s.data.limit = 5;
     assert_ok(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &failure));

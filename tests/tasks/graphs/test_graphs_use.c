@@ -181,9 +181,9 @@ TEST(refuses_what_it_cannot_use) {
 TEST(refuses_other_settings) {
     basin_error error;
     basin_settings *settings;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_graphs_data data = {.path = "none"};
-    basin_training training = {0};
+    basin_training_options training = {0};
     must(basin_settings_new(&settings, "image", NULL, &error), &error);
     assert_int_equal(basin_graphs_train(NULL, &outcome, settings, &data, &training, &error),
                      BASIN_BAD_VALUE);

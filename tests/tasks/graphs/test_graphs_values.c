@@ -41,9 +41,9 @@ static void scene_close(scene *s) {
 
 static basin_status train(basin_graphs_model **model, scene *s, const char *from, int64_t first,
                           basin_error *error) {
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_settings settings = {.kind = &basin_graphs_task, .values = &s->values};
-    basin_training training = {.backend = s->backend, .output = s->output, .from = from};
+    basin_training_options training = {.backend = s->backend, .output = s->output, .from = from};
     basin_graphs_data data = {.set = &s->set,
                               .graph = s->all + first,
                               .graphs = TRAINS - first,

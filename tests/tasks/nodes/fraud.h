@@ -70,23 +70,23 @@ static inline basin_nodes_settings fraud_settings(void) {
     return r;
 }
 
-static inline basin_training fraud_training(void) {
-    basin_training training = {0};
+static inline basin_training_options fraud_training(void) {
+    basin_training_options training = {0};
     assert_ok(basin_backend_open(&training.backend, &(basin_compute){.threads = 1}, &failure));
     return training;
 }
 
 /* For BASIN_AT_EXIT: released where the test ends. */
-static inline void free_training(basin_training *training) {
+static inline void free_training(basin_training_options *training) {
     basin_backend_close(training->backend);
 }
 static inline void free_model(basin_nodes_model **model) { basin_nodes_close(*model); }
 
 /* Trains on the nodes of `part`. */
-static inline basin_status fraud_try(basin_nodes_model **model, basin_outcome *outcome,
+static inline basin_status fraud_try(basin_nodes_model **model, basin_training_result *outcome,
                                      const basin_network *network, const uint8_t *part,
                                      const basin_nodes_settings *settings,
-                                     const basin_training *training, basin_error *error) {
+                                     const basin_training_options *training, basin_error *error) {
     basin_nodes_data data = {.network = network, .part = part};
     return basin_nodes_train_with(model, outcome, &basin_anomaly_task, settings, &data, training,
                                   false, error);
@@ -94,9 +94,9 @@ static inline basin_status fraud_try(basin_nodes_model **model, basin_outcome *o
 
 static inline basin_nodes_model *fraud_train(const basin_network *network, const uint8_t *part,
                                              const basin_nodes_settings *settings,
-                                             const basin_training *training) {
+                                             const basin_training_options *training) {
     basin_nodes_model *model;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     assert_ok(fraud_try(&model, &outcome, network, part, settings, training, &failure));
     return model;
 }
@@ -113,7 +113,7 @@ typedef struct fraud_scene {
     basin_network *network;
     uint8_t *part;
     basin_nodes_settings settings;
-    basin_training training;
+    basin_training_options training;
     basin_nodes_model *model;
     bool least;
 } fraud_scene;
@@ -135,14 +135,16 @@ static inline void fraud_scene_free(fraud_scene *s) {
 
 /* A watcher who stops after some steps. */
 typedef struct stopper {
-    volatile sig_atomic_t stop;
+    bool stop;
     int64_t at;
 } stopper;
 
 static inline void stop_later(void *context, const basin_progress_report *news) {
     stopper *s = context;
-    if (news->done >= s->at) s->stop = 1;
+    if (news->done >= s->at) s->stop = true;
 }
+
+static inline bool is_stopping(void *context) { return ((stopper *)context)->stop; }
 
 static inline void assert_same_members(const basin_nodes_model *a, const basin_nodes_model *b) {
     assert_int_equal(a->members, b->members);

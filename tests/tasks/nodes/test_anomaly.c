@@ -7,7 +7,8 @@
 #include "tasks/nodes/fraud.h"
 
 static double test_auroc(const basin_network *network, const uint8_t *part,
-                         const basin_nodes_settings *settings, const basin_training *training) {
+                         const basin_nodes_settings *settings,
+                         const basin_training_options *training) {
     basin_score score;
     double *p = calloc((size_t)network->nodes, sizeof *p);
     basin_nodes_model *model = fraud_train(network, part, settings, training);
@@ -41,7 +42,8 @@ TEST(a_planted_signal_is_found) {
 /* ---- streaming ---- */
 
 static void compare_stream(const char *what, const basin_network *network,
-                           const basin_nodes_settings *settings, const basin_training *training) {
+                           const basin_nodes_settings *settings,
+                           const basin_training_options *training) {
     uint8_t *part = fraud_split(network);
     double *whole = calloc((size_t)network->nodes, sizeof *whole);
     double *stream = calloc((size_t)network->nodes, sizeof *stream);
@@ -63,7 +65,7 @@ static void compare_stream(const char *what, const basin_network *network,
 }
 
 TEST(streaming_equals_the_whole) {
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_network *network = fraud_new(700, 5, 1, false);
     settings.epochs = 15, settings.blocks = 2, settings.steps = 2, settings.alpha = 0.5;
@@ -119,7 +121,7 @@ TEST(energies_follow_the_kind_of_memories) {
 TEST(a_file_scores_as_the_detector_did) {
     char path[PATH_TEXT];
     folder_path(path, state, "model.safetensors");
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_nodes_model *back;
     settings.members = 3, settings.epochs = 10, settings.scaling = "quantile";
@@ -216,7 +218,7 @@ TEST(positions_follow_their_nodes) {
 TEST(the_papers_preset_samples) {
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(400, 6, 1, false);
     BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     basin_nodes_settings settings;
     assert_int_equal(basin_settings_preset(&settings, &basin_anomaly_task, "paper-tfinance", NULL),
                      BASIN_OK);
@@ -249,7 +251,7 @@ TEST(published_heads) {
     static const char *const preset[] = {"published-amazon", "published-tfinance"};
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(300, 6, 1, false);
     BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     for (int i = 0; i < 2; i++) {
         basin_nodes_settings settings;
         const basin_tensor *head;
@@ -266,10 +268,10 @@ TEST(published_heads) {
 /* ---- what cannot be learned from ---- */
 
 static void check_refused(const basin_network *network, const uint8_t *part, const char *wanted) {
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_nodes_model *model;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_error error;
     assert_int_not_equal(fraud_try(&model, &outcome, network, part, &settings, &training, &error),
                          0);
@@ -296,11 +298,11 @@ TEST(hopeless_data_are_told) {
 static basin_status fit_within(size_t memory, bool least, const char *sampling,
                                const basin_network *network, const uint8_t *part,
                                basin_error *error) {
-    basin_training training = fraud_training();
+    basin_training_options training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_nodes_data data = {.network = network, .part = part};
     basin_nodes_model *model;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     training.memory = memory;
     settings.sampling = sampling, settings.epochs = 1, settings.fraction = 0.2;
     settings.batch = 64, settings.fanout = 4;
@@ -333,12 +335,12 @@ static size_t least_limit(const char *sampling, const basin_network *network, co
 TEST(a_shrunk_run_is_resumed) {
     char path[PATH_TEXT];
     folder_path(path, state, "shrunk.checkpoint");
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(400, 3, 1, false);
     BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     stopper s = {0, 2};
-    basin_watch watch = {.show = stop_later, .context = &s, .stop = &s.stop};
+    basin_watch watch = {.show = stop_later, .context = &s, .stop = is_stopping};
     training.memory = least_limit("auto", network, part);
     settings.sampling = "auto", settings.epochs = 4, settings.fraction = 0.2;
     settings.batch = 64, settings.fanout = 4;
@@ -358,13 +360,13 @@ TEST(a_shrunk_run_is_resumed) {
 TEST(epochs_of_large_graphs_are_short) {
     char path[PATH_TEXT];
     folder_path(path, state, "pace.checkpoint");
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(400, 3, 1, false);
     BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     double nodes = (double)basin_split_nodes(NULL, part, 400, BASIN_PART_TRAIN);
     stopper s = {0, 2};
-    basin_watch watch = {.show = stop_later, .context = &s, .stop = &s.stop};
+    basin_watch watch = {.show = stop_later, .context = &s, .stop = is_stopping};
     settings.sampling = "neighbours", settings.fraction = 0, settings.evaluate = 0;
     settings.batch = 1, settings.fanout = 2, settings.epochs = 30;
     training.watch = &watch, training.checkpoint = path;

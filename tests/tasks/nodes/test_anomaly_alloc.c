@@ -30,7 +30,7 @@ static void scene_new(scene *s, char path[2][PATH_TEXT], void **state) {
 
 /* Only the runs under test may leave nothing behind: the model they use is made before. */
 static void scene_train(scene *s) {
-    basin_training training = fraud_training();
+    basin_training_options training = fraud_training();
     s->backend = training.backend;
     s->model = fraud_train(s->network, s->part, &s->settings, &training);
 }
@@ -41,10 +41,10 @@ static void scene_free(scene *s) {
     basin_backend_close(s->backend);
 }
 
-static basin_status train_with(const scene *s, basin_training *training) {
+static basin_status train_with(const scene *s, basin_training_options *training) {
     basin_nodes_data data = {.network = s->network, .part = s->part};
     basin_nodes_model *model = NULL;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_status status =
         basin_backend_open(&training->backend, &(basin_compute){.threads = 1}, NULL);
     if (!status)
@@ -57,7 +57,7 @@ static basin_status train_with(const scene *s, basin_training *training) {
 
 static basin_status train(void *context) {
     const scene *s = context;
-    basin_training training = {
+    basin_training_options training = {
         .output = s->path, .checkpoint = s->checkpoint, .restart = true, .save_every = 1e-9};
     return train_with(s, &training);
 }
@@ -81,7 +81,8 @@ TEST(training_on_samples) {
 
 static basin_status go_on(void *context) {
     const scene *s = context;
-    basin_training training = {.checkpoint = s->checkpoint, .resume = true, .save_every = 1e-9};
+    basin_training_options training = {
+        .checkpoint = s->checkpoint, .resume = true, .save_every = 1e-9};
     copy_file(s->checkpoint, s->saved);
     return train_with(s, &training);
 }
@@ -94,8 +95,8 @@ TEST(going_on) {
     s.saved = folder_path(saved, state, "saved.checkpoint");
     s.settings.epochs = 2;
     stopper stop = {0, 1};
-    basin_watch watch = {.show = stop_later, .context = &stop, .stop = &stop.stop};
-    basin_training training = fraud_training();
+    basin_watch watch = {.show = stop_later, .context = &stop, .stop = is_stopping};
+    basin_training_options training = fraud_training();
     training.checkpoint = s.saved, training.watch = &watch;
     s.model = fraud_train(s.network, s.part, &s.settings, &training);
     s.backend = training.backend;

@@ -54,7 +54,7 @@ static basin_network *open_tables(void **state, bool hidden, bool moved,
 static const basin_network_options one_way = {.directed = true};
 
 static double auroc(const basin_network *network, const uint8_t *part,
-                    const basin_nodes_settings *settings, const basin_training *training) {
+                    const basin_nodes_settings *settings, const basin_training_options *training) {
     basin_nodes_model *model = fraud_train(network, part, settings, training);
     double reached =
         basin_score_get(basin_nodes_get_info(model)->reached[BASIN_PART_TEST], "auroc");
@@ -158,7 +158,7 @@ static void assert_adds_up(const basin_nodes_explanation *why) {
 
 /* Reasons know the columns; of the network's own they still add up. */
 TEST(explanations_go_on) {
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
     BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
@@ -184,7 +184,7 @@ TEST(explanations_go_on) {
 /* Facts that bias the scores of pairs have their part, with the totals of edges as values: of a
  * node that got large amounts, amounts. */
 TEST(facts_in_the_energy_are_reasons) {
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     for (int directed = 0; directed < 2; directed++) {
         basin_network *network = open_tables(state, true, false, directed ? &one_way : NULL);
@@ -304,7 +304,7 @@ TEST(facts_may_be_forgotten_where_none_are_read) {
 TEST(refuses_what_cannot_be) {
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(100, 5, 1, false));
     basin_nodes_model *model;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     s.settings.facts = "both";
     assert_failure(
         fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &failure),

@@ -382,7 +382,7 @@ TEST_WITH(a_cut_run_ends_the_same, folder_new, folder_remove) {
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
     basin_nodes_model *straight = train(&s);
     stopper stop = {0, 7};
-    basin_watch watch = {.show = stop_later, .context = &stop, .stop = &stop.stop};
+    basin_watch watch = {.show = stop_later, .context = &stop, .stop = is_stopping};
     s.training.checkpoint = folder_path(path, state, "run.checkpoint");
     s.training.watch = &watch;
     basin_nodes_close(train(&s));

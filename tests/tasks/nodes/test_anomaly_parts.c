@@ -35,7 +35,7 @@ static void assert_near(const double *a, const double *b, double tolerance) {
 TEST(parts_score_as_the_whole) {
     for (int kind = 0; kind < 4; kind++) {
         basin_network *network = fraud_new(NODES, 3, kind == 1 ? 2 : 1, false);
-        basin_training training = fraud_training();
+        basin_training_options training = fraud_training();
         basin_nodes_settings settings = fraud_settings();
         uint8_t *split = fraud_split(network);
         settings.epochs = 5, settings.blocks = 2;
@@ -61,10 +61,10 @@ TEST(parts_score_as_the_whole) {
     }
 }
 
-static basin_nodes_model *train(basin_outcome *outcome, const basin_network *network,
+static basin_nodes_model *train(basin_training_result *outcome, const basin_network *network,
                                 basin_parts *parts, const uint8_t *split,
                                 const basin_nodes_settings *settings,
-                                const basin_training *training) {
+                                const basin_training_options *training) {
     basin_nodes_data data = {.network = parts ? basin_parts_face(parts) : network, .part = split};
     basin_nodes_model *model;
     assert_ok(basin_nodes_train_with(&model, outcome, &basin_anomaly_task, settings, &data,
@@ -86,7 +86,7 @@ static void assert_weights_near(const basin_nodes_model *a, const basin_nodes_mo
 
 TEST(parts_train_as_the_whole) {
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(NODES, 5, 1, false));
-    basin_outcome whole, apart, given;
+    basin_training_result whole, apart, given;
     s.settings.epochs = 4, s.settings.dropout = 0, s.settings.average = 0;
     basin_nodes_model *one = train(&whole, s.network, NULL, s.part, &s.settings, &s.training);
     basin_parts *parts = cut(s.network, PARTS);
@@ -106,7 +106,7 @@ TEST(parts_train_as_the_whole) {
 /* Another number of parts is another run; the same parts give the same bits. */
 TEST(the_same_parts_give_the_same_bits) {
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(NODES, 6, 1, false));
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_nodes_model *model[2];
     s.settings.epochs = 3, s.settings.members = 2, s.settings.dropout = 0.3;
     for (int i = 0; i < 2; i++) {
@@ -144,9 +144,9 @@ TEST(trees_of_parts_are_those_of_the_whole) {
     needs_xgboost();
     for (int relations = 1; relations <= 2; relations++) {
         basin_network *network = fraud_new(NODES, 8, relations, false);
-        basin_training training = fraud_training();
+        basin_training_options training = fraud_training();
         basin_nodes_settings settings = fraud_settings();
-        basin_outcome outcome;
+        basin_training_result outcome = {.size = sizeof outcome};
         uint8_t *split = fraud_split(network);
         settings.epochs = 2, settings.trees = 4, settings.labels = true, settings.dropout = 0;
         settings.tabular = 2;
@@ -168,7 +168,7 @@ TEST(trees_of_parts_are_those_of_the_whole) {
 TEST(known_labels_of_directed_parts_are_refused) {
     needs_xgboost();
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(NODES, 9, 1, true));
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     double probability[NODES];
     s.settings.epochs = 1, s.settings.trees = 4, s.settings.labels = true;
     basin_nodes_model *whole = train(&outcome, s.network, NULL, s.part, &s.settings, &s.training);

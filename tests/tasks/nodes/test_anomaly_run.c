@@ -17,7 +17,7 @@ static fraud_scene scene_new(void) {
     return s;
 }
 
-static basin_nodes_model *train(basin_outcome *outcome, const fraud_scene *s) {
+static basin_nodes_model *train(basin_training_result *outcome, const fraud_scene *s) {
     basin_nodes_data data = {.network = s->network, .part = s->part};
     basin_nodes_model *model;
     assert_ok(basin_nodes_train_with(&model, outcome, &basin_anomaly_task, &s->settings, &data,
@@ -28,12 +28,12 @@ static basin_nodes_model *train(basin_outcome *outcome, const fraud_scene *s) {
 /* Stops after `at` steps. */
 static void cut(fraud_scene *s, int64_t at) {
     stopper stop = {0, at};
-    basin_watch watch = {.show = stop_later, .context = &stop, .stop = &stop.stop};
-    basin_outcome outcome;
+    basin_watch watch = {.show = stop_later, .context = &stop, .stop = is_stopping};
+    basin_training_result outcome = {.size = sizeof outcome};
     s->training.watch = &watch, s->training.resume = false, s->training.restart = true;
     basin_nodes_model *model = train(&outcome, s);
     assert_true(outcome.stopped);
-    assert_int_equal(basin_nodes_get_info(model)->members, at / (outcome.steps_wanted + 1) + 1);
+    assert_int_equal(basin_nodes_get_info(model)->members, at / (outcome.steps_planned + 1) + 1);
     assert_true(basin_nodes_get_info(model)->parameters > 0); /* what was learnt */
     basin_nodes_close(model);
     s->training.watch = NULL, s->training.resume = true, s->training.restart = false;
@@ -76,7 +76,7 @@ static void check_resumed(void **state, const char *sampling, const char *positi
                           bool least) {
     char path[3][PATH_TEXT];
     fraud_scene s = scene_new();
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     s.least = least;
     s.settings.implicit = strcmp(sampling, "rest") == 0;
     if (s.settings.implicit) sampling = "full", s.settings.alpha = 0.3;
@@ -116,7 +116,7 @@ TEST(other_settings_do_not_go_on) {
     char path[PATH_TEXT];
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
     basin_nodes_model *model;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     s.training.checkpoint = folder_path(path, state, "other.checkpoint");
     cut(&s, 3);
     s.settings.rate *= 2;
@@ -133,7 +133,7 @@ TEST(other_settings_do_not_go_on) {
 TEST(runs_without_validation_are_resumed) {
     char path[PATH_TEXT];
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     for (int64_t i = 0; i < s.network->nodes; i++)
         if (s.part[i] == BASIN_PART_VAL) s.part[i] = BASIN_PART_NONE;
     basin_nodes_model *straight = train(&outcome, &s);
@@ -159,7 +159,7 @@ TEST(spoiled_checkpoints_are_refused) {
     s.training.checkpoint = folder_path(path, state, "spoiled.checkpoint");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         basin_nodes_model *model;
-        basin_outcome outcome;
+        basin_training_result outcome = {.size = sizeof outcome};
         basin_bundle *bundle;
         cut(&s, 3);
         assert_ok(basin_bundle_read(&bundle, path, &failure));
@@ -183,7 +183,7 @@ TEST(spoiled_checkpoints_are_refused) {
 TEST(more_epochs_follow_the_end) {
     char path[2][PATH_TEXT];
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     s.settings.members = 1, s.settings.warmup = 0, s.settings.evaluate = 1;
     basin_nodes_model *straight = train(&outcome, &s);
     s.training.output = folder_path(path[0], state, "more.safetensors");
@@ -208,7 +208,7 @@ TEST(a_run_begins_with_a_model) {
     char path[PATH_TEXT];
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
     basin_nodes_model *model;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_nodes_model *first = train(&outcome, &s);
     assert_ok(basin_nodes_write(folder_path(path, state, "first.safetensors"), first, &failure));
     s.training.from = path;
@@ -228,13 +228,13 @@ TEST(a_run_begins_with_a_model) {
 TEST(a_rehearsal_writes_nothing) {
     char path[2][PATH_TEXT];
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     s.settings.epochs = 100000, s.settings.scaling = "auto", s.settings.hops = -1;
-    s.training.rehearse = 0.05;
+    s.training.dry_run_seconds = 0.05;
     s.training.output = folder_path(path[0], state, "rehearsed.safetensors");
     s.training.log = folder_path(path[1], state, "rehearsed.jsonl");
     basin_nodes_close(train(&outcome, &s));
-    assert_int_equal(outcome.steps_wanted, 200000); /* of both members */
+    assert_int_equal(outcome.steps_planned, 200000); /* of both members */
     assert_true(outcome.steps >= 4 && outcome.step_seconds > 0 && outcome.memory > 0);
     assert_true(outcome.parameters > 0);
     assert_int_not_equal(access(path[0], F_OK), 0);
@@ -249,7 +249,7 @@ TEST(a_caller_trains_from_files) {
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
     basin_settings *settings, *other;
     basin_nodes_model *model;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     char text[32];
     const char *file[] = {folder_path(path, state, "network.basin")};
     assert_ok(basin_network_write(path, s.network, &failure));

@@ -2,7 +2,6 @@
  * the whole graph gives; files keep every bit and the names of classes; reasons add up; what cannot
  * be learned from is told in one line. */
 #include <math.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -62,17 +61,17 @@ static basin_nodes_settings quick(void) {
 
 static basin_nodes_model *learn(const basin_network *network, const uint8_t *part,
                                 const basin_nodes_settings *settings,
-                                const basin_training *training) {
+                                const basin_training_options *training) {
     basin_nodes_data data = {.network = network, .part = part};
     basin_nodes_model *model;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     assert_ok(basin_nodes_train_with(&model, &outcome, &basin_node_task, settings, &data, training,
                                      false, &failure));
     return model;
 }
 
 static double test_accuracy(const basin_network *network, const basin_nodes_settings *settings,
-                            const basin_training *training) {
+                            const basin_training_options *training) {
     uint8_t *part = fraud_split(network);
     basin_nodes_model *model = learn(network, part, settings, training);
     double accuracy =
@@ -84,7 +83,7 @@ static double test_accuracy(const basin_network *network, const basin_nodes_sett
 
 TEST(classes_are_told_apart) {
     BASIN_AT_EXIT(free_network) basin_network *network = woods(false, false);
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     basin_nodes_settings s = quick();
     double full = test_accuracy(network, &s, &training);
     s.sampling = "neighbours", s.fraction = 0.5, s.batch = 40;
@@ -98,18 +97,22 @@ TEST(classes_are_told_apart) {
                  sampled, block, alone);
 }
 
+static bool stop_at_once(void *context) {
+    (void)context;
+    return true;
+}
+
 /* A run that is stopped while it chooses inputs has chosen nothing: resumed, it chooses anew. */
 TEST(nothing_is_chosen_by_half) {
     char path[PATH_TEXT];
     BASIN_AT_EXIT(free_network) basin_network *network = woods(false, false);
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     basin_nodes_data data = {.network = network, .part = part};
     basin_nodes_settings s = quick();
     basin_nodes_model *stopped;
-    basin_outcome outcome;
-    volatile sig_atomic_t stop = 1;
-    basin_watch watch = {.stop = &stop};
+    basin_training_result outcome = {.size = sizeof outcome};
+    basin_watch watch = {.stop = stop_at_once};
     s.hops = s.smoothing = -1, s.epochs = 2;
     basin_nodes_model *straight = learn(network, part, &s, &training);
     training.checkpoint = folder_path(path, state, "half.checkpoint"), training.watch = &watch;
@@ -128,7 +131,7 @@ TEST(nothing_is_chosen_by_half) {
 /* ---- streaming ---- */
 
 static void compare(const char *what, const basin_network *network,
-                    const basin_nodes_settings *settings, const basin_training *training) {
+                    const basin_nodes_settings *settings, const basin_training_options *training) {
     uint8_t *part = fraud_split(network);
     double *whole = calloc((size_t)NODES * CLASSES, sizeof *whole), largest = 0, spread = 0;
     double *stream = calloc((size_t)NODES * CLASSES, sizeof *stream);
@@ -148,7 +151,7 @@ static void compare(const char *what, const basin_network *network,
 }
 
 TEST(streaming_equals_the_whole) {
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     BASIN_AT_EXIT(free_network)
     basin_network *network = woods(false, false), *one_way = woods(false, true);
     basin_nodes_settings s = quick();
@@ -183,7 +186,7 @@ static basin_network *papers(void) {
 
 /* Bags of words are read as lists where the graph is whole, in full where it is streamed. */
 TEST(words_are_read_as_lists) {
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     BASIN_AT_EXIT(free_network) basin_network *network = papers();
     basin_nodes_settings s = quick();
     basin_node_inputs inputs;
@@ -202,7 +205,7 @@ TEST(words_are_read_as_lists) {
 
 TEST(files_keep_classes) {
     char path[PATH_TEXT], map[PATH_TEXT], text[BASIN_NODE_TEXT];
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     BASIN_AT_EXIT(free_network) basin_network *network = woods(true, false), *mapped;
     basin_nodes_settings s = quick();
     BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
@@ -233,7 +236,7 @@ TEST(files_keep_classes) {
 
 /* Labels are compared by name, whatever their numbers; unknown names are mistakes. */
 TEST(classes_go_by_name) {
-    basin_training training = fraud_training();
+    basin_training_options training = fraud_training();
     BASIN_AT_EXIT(free_network) basin_network *network = woods(true, false);
     basin_nodes_settings s = quick();
     basin_score score, other;
@@ -271,7 +274,7 @@ TEST(classes_go_by_name) {
 
 /* What is explained of a class is the probability that was predicted, and its odds. */
 TEST(reasons_are_of_the_prediction) {
-    BASIN_AT_EXIT(free_training) basin_training training = fraud_training();
+    BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     BASIN_AT_EXIT(free_network) basin_network *network = woods(true, false);
     basin_nodes_settings s = quick();
     BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
@@ -305,10 +308,10 @@ TEST(reasons_are_of_the_prediction) {
 
 static void expect(const basin_network *network, const uint8_t *part,
                    const basin_nodes_settings *settings, const char *wanted) {
-    basin_training training = fraud_training();
+    basin_training_options training = fraud_training();
     basin_nodes_data data = {.network = network, .part = part};
     basin_nodes_model *model;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_error error;
     basin_status status = basin_nodes_train_with(&model, &outcome, &basin_node_task, settings,
                                                  &data, &training, false, &error);

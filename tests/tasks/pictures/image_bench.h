@@ -12,10 +12,10 @@ typedef struct bench {
     basin_image_settings *s; /* the same */
     basin_image_source train, test;
     basin_image_data data;
-    basin_training training;
+    basin_training_options training;
     basin_image_feeding feeding;
     basin_watch watch;
-    volatile sig_atomic_t stop;
+    bool stop;
     int64_t stop_at;
     int skipped;
     char out[PATH_TEXT], log[PATH_TEXT], note[200];
@@ -23,8 +23,10 @@ typedef struct bench {
 
 static inline void bench_show(void *context, const basin_progress_report *news) {
     bench *b = context;
-    if (strcmp(news->what, "training") == 0 && news->done == b->stop_at) b->stop = 1;
+    if (strcmp(news->what, "training") == 0 && news->done == b->stop_at) b->stop = true;
 }
+
+static inline bool bench_stop(void *context) { return ((bench *)context)->stop; }
 
 static inline void bench_note(void *context, const char *line) {
     bench *b = context;
@@ -43,11 +45,12 @@ static inline void bench_open(bench *b, void **state, const char *name, const ch
     folder_path(b->out, state, file);
     snprintf(file, sizeof file, "%s.jsonl", name);
     folder_path(b->log, state, file);
-    b->watch = (basin_watch){bench_show, bench_note, b, &b->stop};
+    b->watch =
+        (basin_watch){.show = bench_show, .note = bench_note, .stop = bench_stop, .context = b};
     b->train = (basin_image_source){.path = shapes, .paths = 1, .hold_out = 16};
     b->data = (basin_image_data){.train = &b->train, .threads = 2, .feeding = &b->feeding};
-    b->training =
-        (basin_training){.output = b->out, .log = b->log, .save_every = 1e9, .watch = &b->watch};
+    b->training = (basin_training_options){
+        .output = b->out, .log = b->log, .save_every = 1e9, .watch = &b->watch};
     assert_ok(basin_backend_open(&b->training.backend,
                                  &(basin_compute){.backend = backend, .threads = backend[1] == 'p'},
                                  &failure));
@@ -68,9 +71,9 @@ static inline void bench_tiny(bench *b, void **state, const char *name) {
 }
 
 /* Stops after step `stop_at`, goes on with `resume`. */
-static inline basin_outcome bench_train(bench *b, int64_t stop_at, bool resume) {
-    basin_outcome outcome;
-    b->stop = 0;
+static inline basin_training_result bench_train(bench *b, int64_t stop_at, bool resume) {
+    basin_training_result outcome = {.size = sizeof outcome};
+    b->stop = false;
     b->stop_at = stop_at;
     b->training.resume = resume;
     assert_ok(basin_image_train(NULL, &outcome, b->settings, &b->data, &b->training, &failure));
@@ -79,8 +82,8 @@ static inline basin_outcome bench_train(bench *b, int64_t stop_at, bool resume) 
 
 static inline void bench_refused(bench *b, basin_status status, const char *text) {
     basin_error error = {0};
-    basin_outcome outcome;
-    b->stop = 0;
+    basin_training_result outcome = {.size = sizeof outcome};
+    b->stop = false;
     assert_int_equal(basin_image_train(NULL, &outcome, b->settings, &b->data, &b->training, &error),
                      status);
     if (!strstr(error.text, text)) fail_msg("\"%s\" is not in: %s", text, error.text);

@@ -73,7 +73,7 @@ TEST(a_stopped_run_resumes) {
     bench_train(&whole.b, -1, false);
     assert_string_equal(whole.b.feeding.keep_decoded, "host");
     photos_open(&cut, state, "cut", NULL, NULL);
-    basin_outcome o = bench_train(&cut.b, 5, false);
+    basin_training_result o = bench_train(&cut.b, 5, false);
     assert_true(o.stopped && o.steps == 5);
     cut.b.data.keep_decoded = "off";
     o = bench_train(&cut.b, -1, true);

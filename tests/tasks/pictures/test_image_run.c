@@ -17,7 +17,7 @@ TEST(every_kind_trains_and_opens_again) {
         for (int k = 0; k < 2; k++)
             assert_ok(
                 basin_settings_set(b.settings, trial[i][k].name, trial[i][k].value, &failure));
-        basin_outcome o = bench_train(&b, -1, false);
+        basin_training_result o = bench_train(&b, -1, false);
         assert_true(isfinite(o.loss) && o.loss < 1.2);
         assert_ok(basin_image_open(&model, b.out, b.training.backend, &failure));
         for (int k = 0; k < 2; k++) {
@@ -44,7 +44,7 @@ TEST(more_epochs_can_follow) {
     snprintf(checkpoint, sizeof checkpoint, "%s.checkpoint", b.out);
     b.s->epochs = 2;
     b.training.keep_checkpoint = true;
-    basin_outcome o = bench_train(&b, -1, false);
+    basin_training_result o = bench_train(&b, -1, false);
     assert_int_equal(o.steps, 10);
     assert_int_equal(access(checkpoint, F_OK), 0);
     b.s->epochs = 4;
@@ -96,9 +96,9 @@ TEST(a_model_is_a_beginning) {
     basin_bundle_free(a);
     basin_bundle_free(b);
     tuned.s->epochs = 1;
-    basin_outcome o = bench_train(&tuned, -1, false);
+    basin_training_result o = bench_train(&tuned, -1, false);
     tuned.training.from = NULL;
-    basin_outcome anew = bench_train(&tuned, -1, false);
+    basin_training_result anew = bench_train(&tuned, -1, false);
     assert_true(o.loss < 0.97 * anew.loss);
     tuned.training.from = first.out;
     tuned.s->dim = 24;
@@ -113,9 +113,9 @@ TEST(averages_are_scored_and_kept) {
     bench_tiny(&plain, state, "plain");
     bench_tiny(&mean, state, "mean");
     mean.s->average = 0.9;
-    basin_outcome o = bench_train(&plain, -1, false);
+    basin_training_result o = bench_train(&plain, -1, false);
     double without = basin_score_get(&o.best, "test_mse");
-    basin_outcome a = bench_train(&mean, -1, false);
+    basin_training_result a = bench_train(&mean, -1, false);
     assert_true(o.loss == a.loss); /* the weights that learn are the same */
     assert_true(basin_score_get(&a.best, "test_mse") != without);
     basin_image_scoring scoring = {.source = &mean.train, .fast = true};
@@ -140,9 +140,9 @@ TEST(a_rehearsal_writes_nothing) {
     BASIN_AT_EXIT(bench_close) bench b;
     bench_tiny(&b, state, "rehearsed");
     b.s->epochs = 1000;
-    b.training.rehearse = 0.01;
-    basin_outcome o = bench_train(&b, -1, false);
-    assert_true(o.steps >= 4 && o.steps < 5000 && o.steps_wanted == 5000);
+    b.training.dry_run_seconds = 0.01;
+    basin_training_result o = bench_train(&b, -1, false);
+    assert_true(o.steps >= 4 && o.steps < 5000 && o.steps_planned == 5000);
     assert_true(o.parameters > 1000 && o.memory > 1000 && o.step_seconds > 0);
     assert_int_equal(access(b.out, F_OK), -1);
     assert_int_equal(access(b.log, F_OK), -1);
@@ -155,7 +155,7 @@ TEST(all_stays_in_memory) {
     basin_picture picture[COUNT] = {0};
     basin_pictures *pictures;
     basin_image_model *model;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     float value[SIDE * SIDE];
     for (int i = 0; i < COUNT; i++) {
         for (int k = 0; k < SIDE * SIDE; k++)
@@ -189,7 +189,7 @@ TEST(patience_keeps_the_best) {
     b.s->warmup = 0;
     b.s->rate = 0.3; /* far too high: the score soon gets worse */
     b.s->clip = 0;
-    basin_outcome o = bench_train(&b, -1, false);
+    basin_training_result o = bench_train(&b, -1, false);
     assert_true(o.best_epoch > 0 && o.epochs == o.best_epoch + 2 && o.epochs < 60);
     basin_image_model *model;
     BASIN_AT_EXIT(basin_image_scores_free) basin_image_scores scores;

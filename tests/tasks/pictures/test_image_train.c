@@ -8,7 +8,7 @@
 TEST(training_learns) {
     BASIN_AT_EXIT(bench_close) bench b;
     bench_tiny(&b, state, "whole");
-    basin_outcome o = bench_train(&b, -1, false);
+    basin_training_result o = bench_train(&b, -1, false);
     assert_false(o.stopped || o.resumed);
     assert_int_equal(b.feeding.pictures, 80);
     assert_int_equal(o.steps, 20);
@@ -24,16 +24,16 @@ TEST(a_stopped_run_resumes_to_the_same_bytes) {
     whole.s->holes = cut.s->holes = 0.4;
     whole.s->average = cut.s->average = 0.8;
     whole.training.log_every = cut.training.log_every = 3; /* cuts lie between such lines */
-    basin_outcome a = bench_train(&whole, -1, false);
+    basin_training_result a = bench_train(&whole, -1, false);
     snprintf(checkpoint, sizeof checkpoint, "%s.checkpoint", cut.out);
     const int64_t stops[] = {1, 5, 13};
     for (int i = 0; i < 3; i++) {
-        basin_outcome o = bench_train(&cut, stops[i], i > 0);
+        basin_training_result o = bench_train(&cut, stops[i], i > 0);
         assert_true(o.stopped);
         assert_int_equal(o.steps, stops[i]);
         assert_int_equal(access(checkpoint, F_OK), 0);
     }
-    basin_outcome o = bench_train(&cut, -1, true);
+    basin_training_result o = bench_train(&cut, -1, true);
     assert_true(o.resumed && !o.stopped);
     assert_true(o.loss == a.loss);
     assert_int_equal(access(checkpoint, F_OK), -1);
@@ -62,10 +62,10 @@ TEST(rest_points_are_trained_and_resumed) {
     bench_resting(&whole, state, "whole");
     bench_resting(&cut, state, "cut");
     basin_image_model *model;
-    basin_outcome a = bench_train(&whole, -1, false);
+    basin_training_result a = bench_train(&whole, -1, false);
     assert_true(basin_score_get(&a.best, "test_mse") < 0.9); /* 0.96 after an epoch */
     bench_train(&cut, 7, false);
-    basin_outcome o = bench_train(&cut, -1, true);
+    basin_training_result o = bench_train(&cut, -1, true);
     assert_true(o.resumed && o.loss == a.loss);
     same_file(whole.out, cut.out);
     char *one = timeless(whole.log), *two = timeless(cut.log);

@@ -10,8 +10,8 @@ import numpy
 
 from basin.tasks._data.network import edges_of
 from basin.tasks._data.table import array_of_any
-from basin.tasks._library import BasinError, check, ffi, lib, owned, path_of
-from basin.tasks._models.estimator import narrowed, sized
+from basin.tasks._library import BasinError, check, ffi, lib, owned, path_of, sized
+from basin.tasks._models.estimator import narrowed
 
 
 @dataclasses.dataclass

@@ -21,8 +21,8 @@ from basin.tasks._data.frames import (
     schema_text,
 )  # fmt: skip
 from basin.tasks._data.table import Schema, Table, array_of_any
-from basin.tasks._library import BasinError, check, ffi, lib, owned, path_of, text, warn
-from basin.tasks._models.estimator import labels_of, sized
+from basin.tasks._library import BasinError, check, ffi, lib, owned, path_of, sized, text, warn
+from basin.tasks._models.estimator import labels_of
 from basin.tasks.settings import nearest
 
 _log = logging.getLogger("basin")

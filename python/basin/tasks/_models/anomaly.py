@@ -7,9 +7,9 @@ import numpy
 
 from basin._engine.plan import backend_of
 from basin.tasks._data.network import Network, view_of
-from basin.tasks._library import BasinError, check, ffi, lib, text, warn
+from basin.tasks._library import BasinError, check, ffi, lib, sized, text, warn
 from basin.tasks._models import plots as _plots
-from basin.tasks._models.estimator import column_of, known_of, sized
+from basin.tasks._models.estimator import column_of, known_of
 from basin.tasks._models.nodes import Explanation, NodeEstimator, explanation_of
 from basin.tasks._models.watch import Watch
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import numpy
 
-from basin.tasks._library import BasinError, check, ffi, lib, text
-from basin.tasks._models.estimator import column_of, known_of, sized
+from basin.tasks._library import BasinError, check, ffi, lib, sized, text
+from basin.tasks._models.estimator import column_of, known_of
 from basin.tasks._models.nodes import Explanation, NodeEstimator
 
 if TYPE_CHECKING:

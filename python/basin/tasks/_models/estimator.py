@@ -11,7 +11,7 @@ import numpy
 
 from basin._engine.plan import backend_of
 from basin.tasks._data.table import array_of_any
-from basin.tasks._library import BasinError, check, ffi, lib, owned, path_of, text, warn
+from basin.tasks._library import BasinError, check, ffi, lib, owned, path_of, sized, text, warn
 from basin.tasks._models import plots as _plots
 from basin.tasks._models.sklearn import BaseEstimator, DataConversionWarning, NotFittedError
 from basin.tasks._models.watch import Watch
@@ -121,13 +121,13 @@ class Estimator(BaseEstimator):
         """Trains; an interrupt keeps what was learnt."""
         backend = self._backend()
         model = ffi.new(f"basin_{self._prefix}_model **")
-        outcome = ffi.new("basin_outcome *")
+        outcome = sized("basin_training_result")
         with tempfile.TemporaryDirectory(prefix="basin") as folder:
             log = pathlib.Path(folder, "log")
             file = ffi.new("char[]", path_of(log))
             with backend.lock, Watch(self.progress) as watch:
                 fields = {"backend": backend.pointer, "watch": watch.pointer, "log": file}
-                training = sized("basin_training", **fields)
+                training = sized("basin_training_options", **fields)
                 check(self._c("train"), model, outcome, settings.pointer, data, training)
             lines = log.read_text().splitlines() if log.exists() else []
         self.history_ = [json.loads(line) for line in lines]
@@ -138,8 +138,8 @@ class Estimator(BaseEstimator):
         self._own_model(model[0])
         if watch.stopped:
             warn(
-                f"stopped after {outcome.steps} of {outcome.steps_wanted} steps; the model is what "
-                "was learnt by then"
+                f"stopped after {outcome.steps} of {outcome.steps_planned} steps; the model has "
+                "what was learnt by then"
             )
         return self
 
@@ -196,13 +196,6 @@ class Estimator(BaseEstimator):
         self.__dict__.update(state)
 
 
-def sized(struct, /, **fields):
-    """A struct with these fields, and with its own size where it has a field for that."""
-    if "size" in dict(ffi.typeof(struct).fields):
-        fields["size"] = ffi.sizeof(struct)
-    return ffi.new(f"{struct} *", fields)
-
-
 def score_of(score) -> dict:
     """The measures of a basin_score by name."""
     entries = (score.measure[i] for i in range(score.measures))
@@ -215,7 +208,7 @@ _OUTCOME = (
 
 
 def outcome_of(outcome) -> dict:
-    """What came of a run, by the names of basin_outcome; `best` has the scores."""
+    """What came of a run, by the names of basin_training_result; `best` has the scores."""
     result = {name: getattr(outcome, name) for name in _OUTCOME}
     return {**result, "best": score_of(outcome.best)}
 

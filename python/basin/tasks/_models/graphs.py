@@ -9,9 +9,9 @@ import numpy
 from basin._engine.plots import table_html
 from basin.tasks._data.graphset import GraphSet
 from basin.tasks._data.table import array_of_any
-from basin.tasks._library import BasinError, check, ffi, lib, owned
+from basin.tasks._library import BasinError, check, ffi, lib, owned, sized
 from basin.tasks._models import plots as _plots
-from basin.tasks._models.estimator import Estimator, column_of, narrowed, share_of, sized, there_of
+from basin.tasks._models.estimator import Estimator, column_of, narrowed, share_of, there_of
 from basin.tasks._models.sklearn import ClassifierMixin, RegressorMixin
 
 if TYPE_CHECKING:

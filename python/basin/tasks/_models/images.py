@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy
 
 from basin.tasks._data.pictures import Pictures, array_of_picture
-from basin.tasks._library import BasinError, check, ffi, lib, owned, path_of, text
+from basin.tasks._library import BasinError, check, ffi, lib, owned, path_of, sized, text
 from basin.tasks._models import plots as _plots
-from basin.tasks._models.estimator import Estimator, sized
+from basin.tasks._models.estimator import Estimator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,9 +12,9 @@ from basin._engine.plots import table_html
 from basin.tasks._data.frames import is_table
 from basin.tasks._data.network import Network, network_labels, view_of
 from basin.tasks._data.table import Schema, Table
-from basin.tasks._library import BasinError, check, ffi, lib, owned, text, warn
+from basin.tasks._library import BasinError, check, ffi, lib, owned, sized, text, warn
 from basin.tasks._models import plots as _plots
-from basin.tasks._models.estimator import Estimator, score_of, share_of_nodes, sized
+from basin.tasks._models.estimator import Estimator, score_of, share_of_nodes
 from basin.tasks._models.sklearn import ClassifierMixin
 
 # Of the last prediction. Not attributes: predicting leaves an estimator as it was.

@@ -4,7 +4,7 @@ import logging
 import signal
 import threading
 
-from basin.tasks._library import ffi, text
+from basin.tasks._library import ffi, sized, text
 from basin.training import is_true
 
 _log = logging.getLogger("basin")
@@ -48,11 +48,10 @@ class Watch:
     def __init__(self, progress=None):
         self.stopped, self.notes, self._failure = False, [], None
         self._callback = Bar() if progress is True else progress or None
-        self._stop = ffi.new("sig_atomic_t *", 0)
         self._show = ffi.callback(_FIELDS["show"].type, self._shown)
         self._note = ffi.callback(_FIELDS["note"].type, self._noted)
-        fields = {"show": self._show, "note": self._note, "stop": self._stop}
-        self.pointer = ffi.new("basin_watch *", fields)
+        self._stop = ffi.callback(_FIELDS["stop"].type, lambda _: self.stopped)
+        self.pointer = sized("basin_watch", show=self._show, note=self._note, stop=self._stop)
         self._before = None
 
     def __enter__(self):
@@ -74,7 +73,7 @@ class Watch:
         self.stop()
 
     def stop(self):
-        self.stopped, self._stop[0] = True, 1
+        self.stopped = True
 
     def _shown(self, _, news):
         if self._callback is None or self.stopped:

@@ -35,7 +35,7 @@ static basin_status set_aside(const basin_run *run, basin_error *error) {
 
 /* The checkpoint that is to be resumed, or none. */
 static basin_status look(basin_run *run, const char *kind, basin_error *error) {
-    const basin_training *t = &run->training;
+    const basin_training_options *t = &run->training;
     BASIN_TRY(basin_writer_sweep(run->checkpoint, error));
     bool there = exists(run->checkpoint);
     if (there && t->resume) {
@@ -79,8 +79,8 @@ static basin_status check_apart(const basin_run *run, basin_error *error) {
 }
 
 static basin_status open_files(basin_run *run, const char *kind, basin_error *error) {
-    const basin_training *t = &run->training;
-    if (t->rehearse > 0) return open_from(run, kind, error);
+    const basin_training_options *t = &run->training;
+    if (t->dry_run_seconds > 0) return open_from(run, kind, error);
     bool named = t->output && !basin_file_special(t->output); /* no checkpoint beside /dev/null */
     if (t->checkpoint)
         run->checkpoint = basin_string_copy(t->checkpoint);
@@ -146,8 +146,8 @@ static basin_status share_files(basin_run *run, basin_status status, basin_error
     return share_bundle(&run->from, &run->shared[1], run, run->training.from, error);
 }
 
-basin_status basin_run_open(basin_run **run, const basin_training *training, const char *kind,
-                            basin_error *error) {
+basin_status basin_run_open(basin_run **run, const basin_training_options *training,
+                            const char *kind, basin_error *error) {
     basin_run *r;
     *run = NULL;
     BASIN_TRY(BASIN_NEW(&r, 1, "a training run", error));
@@ -163,10 +163,12 @@ basin_status basin_run_open(basin_run **run, const basin_training *training, con
     return status;
 }
 
-basin_status basin_run_begin(basin_run **run, basin_outcome *outcome,
+basin_status basin_run_begin(basin_run **run, basin_training_result *outcome,
                              const basin_settings *settings, const basin_task_settings *kind,
-                             const basin_training *training, basin_error *error) {
-    *outcome = (basin_outcome){.loss = NAN};
+                             const basin_training_options *training, basin_error *error) {
+    *outcome = (basin_training_result){.loss = NAN};
+    BASIN_TRY(BASIN_SIZE_CHECK(training, "basin_training_options", error));
+    BASIN_TRY(BASIN_SIZE_CHECK(training->watch, "basin_watch", error));
     BASIN_TRY(basin_settings_of(settings, kind, error));
     BASIN_TRY(basin_settings_check(settings, error));
     if (!training->backend)
@@ -289,14 +291,14 @@ basin_status basin_log_open(FILE **log, const char *path, const basin_run_place 
 
 /* ---- what a run says: to a watcher, as scores, of fixed points ---- */
 
-void basin_watch_show(const basin_watch *watch, const basin_progress_report *news) {
-    if (watch && watch->show) watch->show(watch->context, news);
+void basin_watch_show(const basin_watch *watch, const basin_progress_report *report) {
+    if (watch && watch->show) watch->show(watch->context, report);
 }
 
 void basin_watch_progress(const basin_watch *watch, const char *what, int64_t done, int64_t total,
                           double speed, const char *unit) {
-    basin_progress_report news = {what, done, total, NAN, speed, unit, .seconds_left = NAN};
-    basin_watch_show(watch, &news);
+    basin_progress_report report = {what, done, total, NAN, speed, unit, .seconds_left = NAN};
+    basin_watch_show(watch, &report);
 }
 
 void basin_watch_note(const basin_watch *watch, const char *format, ...) {
@@ -309,7 +311,9 @@ void basin_watch_note(const basin_watch *watch, const char *format, ...) {
     watch->note(watch->context, line);
 }
 
-bool basin_watch_stopped(const basin_watch *watch) { return watch && watch->stop && *watch->stop; }
+bool basin_watch_stopped(const basin_watch *watch) {
+    return watch && watch->stop && watch->stop(watch->context);
+}
 
 /* ---- scores ---- */
 
@@ -320,7 +324,7 @@ double basin_score_get(const basin_score *score, const char *name) {
 }
 
 void basin_score_add(basin_score *score, const char *name, double value) {
-    if (score->measures >= BASIN_MEASURES) return;
+    if (score->measures >= BASIN_MAX_MEASURES) return;
     int i = score->measures++;
     snprintf(score->measure[i].name, sizeof score->measure[i].name, "%s", name);
     score->measure[i].value = value;
@@ -355,7 +359,7 @@ void basin_convergence_log(basin_json *line, const basin_convergence *r) {
     basin_json_integer(line, "unsolved", r->unsolved);
 }
 
-bool basin_convergence_tell(char *text, size_t size, const basin_convergence *r) {
+bool basin_convergence_describe(char *text, size_t size, const basin_convergence *r) {
     size_t at = 0;
     if (size) *text = 0;
     if (r->not_converged)
@@ -376,5 +380,6 @@ bool basin_convergence_tell(char *text, size_t size, const basin_convergence *r)
 void basin_convergence_note(const basin_watch *watch, const char *when,
                             const basin_convergence *r) {
     char text[400];
-    if (basin_convergence_tell(text, sizeof text, r)) basin_watch_note(watch, "%s: %s", when, text);
+    if (basin_convergence_describe(text, sizeof text, r))
+        basin_watch_note(watch, "%s: %s", when, text);
 }

@@ -215,7 +215,7 @@ static basin_status note_epoch_time(basin_run *r, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_status end_epoch(basin_run *r, basin_outcome *outcome, basin_error *error) {
+static basin_status end_epoch(basin_run *r, basin_training_result *outcome, basin_error *error) {
     basin_score score;
     char when[40];
     BASIN_TRY(settle(r, error));
@@ -235,7 +235,7 @@ static basin_status end_epoch(basin_run *r, basin_outcome *outcome, basin_error 
 
 static bool rehearsed(const basin_run *r) {
     enum { LEAST = 4 };
-    double limit = r->training.rehearse;
+    double limit = r->training.dry_run_seconds;
     return limit > 0 && r->leg_steps >= LEAST && basin_clock() - r->began > limit;
 }
 
@@ -246,7 +246,7 @@ static basin_status ask_to_stop(basin_run *r, basin_error *error) {
 }
 
 /* Until the epoch ends or the run is stopped. */
-static basin_status run_epoch(basin_run *r, basin_outcome *outcome, basin_error *error) {
+static basin_status run_epoch(basin_run *r, basin_training_result *outcome, basin_error *error) {
     int64_t end = (r->at.epoch + 1) * r->task->steps;
     BASIN_TRY(ask_to_stop(r, error));
     while (r->at.step < end && !r->stopping) {
@@ -295,7 +295,7 @@ static basin_status end_member(basin_run *r, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_status run_member(basin_run *r, basin_outcome *outcome, basin_error *error) {
+static basin_status run_member(basin_run *r, basin_training_result *outcome, basin_error *error) {
     while (!member_done(r) && !r->stopping) BASIN_TRY(run_epoch(r, outcome, error));
     outcome->stopped = !member_done(r);
     /* So that more epochs can follow; before the best weights take the place of the last. */
@@ -305,7 +305,7 @@ static basin_status run_member(basin_run *r, basin_outcome *outcome, basin_error
     return end_member(r, error);
 }
 
-static basin_status run_members(basin_run *r, basin_outcome *outcome, basin_error *error) {
+static basin_status run_members(basin_run *r, basin_training_result *outcome, basin_error *error) {
     for (bool fresh = !r->saved;; fresh = true, r->at.member++) {
         if (fresh) BASIN_TRY(begin_member(r, error));
         BASIN_TRY(run_member(r, outcome, error));
@@ -317,7 +317,7 @@ static basin_status run_members(basin_run *r, basin_outcome *outcome, basin_erro
 
 /* Wishes that would have no effect. */
 static basin_status check_wishes(const basin_run *r, basin_error *error) {
-    const basin_training *t = &r->training;
+    const basin_training_options *t = &r->training;
     if (t->score_every && !r->task->score)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "score_every is %lld, but nothing is scored; wanted data for validation",
@@ -353,18 +353,18 @@ static basin_status begin(basin_run *r, basin_error *error) {
     r->epoch_whole = at->step == at->epoch * r->task->steps;
     basin_run_place done = place_of(r);
     r->began = r->saved_at = r->recent_since = basin_clock();
-    if (r->training.rehearse > 0 || basin_ranks_rank(r->training.ranks)) return BASIN_OK;
+    if (r->training.dry_run_seconds > 0 || basin_ranks_rank(r->training.ranks)) return BASIN_OK;
     return basin_log_open(&r->log, r->training.log, r->saved ? &done : NULL, error);
 }
 
-static void tell(basin_outcome *o, basin_run *r) {
+static void tell(basin_training_result *o, basin_run *r) {
     const basin_run_task *t = r->task;
     double spent = basin_clock() - r->began;
     o->resumed = r->saved != NULL;
     o->parameters = basin_params_total(t->params);
     o->epochs = r->at.epoch;
     o->steps = r->at.step;
-    o->steps_wanted = t->epochs * t->steps * (r->training.rehearse > 0 ? t->members : 1);
+    o->steps_planned = t->epochs * t->steps * (r->training.dry_run_seconds > 0 ? t->members : 1);
     o->best_epoch = r->at.best_epoch;
     o->best = r->at.best_epoch ? r->at.best : r->at.last;
     o->seconds = r->seconds_before + spent;
@@ -383,25 +383,25 @@ static void tell(basin_outcome *o, basin_run *r) {
 
 /* The model; then the checkpoint is not needed any more, unless more epochs are to follow. */
 static basin_status deliver(basin_run *r, basin_error *error) {
-    const basin_training *t = &r->training;
+    const basin_training_options *t = &r->training;
     if (t->output && !basin_ranks_rank(t->ranks))
         BASIN_TRY(r->task->write(r->task->context, t->output, error));
     if (r->checkpoint && !t->keep_checkpoint) unlink(r->checkpoint);
     return BASIN_OK;
 }
 
-static basin_status train(basin_outcome *outcome, basin_run *run, basin_error *error) {
+static basin_status train(basin_training_result *outcome, basin_run *run, basin_error *error) {
     BASIN_TRY(begin(run, error));
     BASIN_TRY(run_members(run, outcome, error));
     tell(outcome, run);
-    bool whole = !outcome->stopped && !(run->training.rehearse > 0);
+    bool whole = !outcome->stopped && !(run->training.dry_run_seconds > 0);
     basin_status status = whole ? deliver(run, error) : BASIN_OK;
     return basin_ranks_agree(run->training.ranks, status, error);
 }
 
-basin_status basin_run_train(basin_outcome *outcome, basin_run *run, const basin_run_task *task,
-                             basin_error *error) {
-    *outcome = (basin_outcome){.loss = NAN};
+basin_status basin_run_train(basin_training_result *outcome, basin_run *run,
+                             const basin_run_task *task, basin_error *error) {
+    *outcome = (basin_training_result){.loss = NAN};
     run->task = task;
     basin_status status = train(outcome, run, error);
     basin_average_free(&run->average); /* before the store that it is of */

@@ -7,6 +7,7 @@
 #define BASIN_TRAIN_RUN_RUN_H
 
 #include "base/json.h"
+#include "base/sized.h"
 #include "basin/tasks/run.h"
 #include "tasks/common/ranks/ranks.h"
 #include "tasks/common/run/settings.h"
@@ -90,13 +91,13 @@ typedef struct basin_run basin_run;
 /* How the training of a task begins: an error where settings are not those of `kind`, or not the
  * same on all ranks; then basin_run_open. outcome->finished_before: nothing is to be done, the
  * output is there. Close the run, on failure, too. */
-basin_status basin_run_begin(basin_run **run, basin_outcome *outcome,
+basin_status basin_run_begin(basin_run **run, basin_training_result *outcome,
                              const basin_settings *settings, const basin_task_settings *kind,
-                             const basin_training *training, basin_error *error);
+                             const basin_training_options *training, basin_error *error);
 /* Decides whether the run is new, goes on, or is finished already; looks whether output, log and
  * checkpoint can be written. `kind` is the "basin.model" that a checkpoint must have. */
-basin_status basin_run_open(basin_run **run, const basin_training *training, const char *kind,
-                            basin_error *error);
+basin_status basin_run_open(basin_run **run, const basin_training_options *training,
+                            const char *kind, basin_error *error);
 void basin_run_close(basin_run *run);
 /* An error where ranks were given other settings than rank 0. */
 basin_status basin_run_compare(basin_run *run, const void *settings, const basin_setting *table,
@@ -112,8 +113,13 @@ size_t basin_plan_bytes(const basin_plan *plan);
 basin_status basin_run_hold(const basin_run *run, size_t bytes, const char *advice,
                             basin_error *error);
 /* Trains. Afterwards the store has the best weights of the last member. */
-basin_status basin_run_train(basin_outcome *outcome, basin_run *run, const basin_run_task *task,
-                             basin_error *error);
+basin_status basin_run_train(basin_training_result *outcome, basin_run *run,
+                             const basin_run_task *task, basin_error *error);
+
+/* ---- scores ---- */
+
+/* Adds a measure; those beyond BASIN_MAX_MEASURES are dropped. */
+void basin_score_add(basin_score *score, const char *name, double value);
 
 /* ---- states by prefix ---- */
 
@@ -125,7 +131,7 @@ bool basin_states_exist(basin_store *store, const basin_params *params, const ch
 
 /* ---- telling a watcher, who may be absent, and asking whether to stop ---- */
 
-void basin_watch_show(const basin_watch *watch, const basin_progress_report *news);
+void basin_watch_show(const basin_watch *watch, const basin_progress_report *report);
 /* The same of what has no loss; `speed` in units per second, or NAN. */
 void basin_watch_progress(const basin_watch *watch, const char *what, int64_t done, int64_t total,
                           double speed, const char *unit);
@@ -189,13 +195,13 @@ basin_status basin_run_restore(basin_run_state *state, const basin_run_task *tas
                                const basin_bundle *checkpoint, basin_error *error);
 
 struct basin_run {
-    basin_training training; /* as given */
-    char *checkpoint;        /* where the run is saved; NULL: nowhere */
-    basin_bundle *saved;     /* what it goes on from; NULL: it is new */
-    basin_bundle *from;      /* whose weights it begins with; NULL: drawn ones */
-    void *shared[2];         /* what these two borrow from, where rank 0 read them */
-    bool finished;           /* nothing is to be done: the output is there and no checkpoint */
-    bool stopping;           /* all ranks have agreed to stop */
+    basin_training_options training; /* as given */
+    char *checkpoint;                /* where the run is saved; NULL: nowhere */
+    basin_bundle *saved;             /* what it goes on from; NULL: it is new */
+    basin_bundle *from;              /* whose weights it begins with; NULL: drawn ones */
+    void *shared[2];                 /* what these two borrow from, where rank 0 read them */
+    bool finished; /* nothing is to be done: the output is there and no checkpoint */
+    bool stopping; /* all ranks have agreed to stop */
     const basin_run_task *task;
     basin_run_state at;
     FILE *log;              /* NULL: none is kept */

@@ -60,8 +60,8 @@ static basin_status join(bool *direct, basin_shards_device *d, basin_error *erro
     return status;
 }
 
-static basin_status device_begin(basin_shards_device *device, const basin_training *training,
-                                 basin_error *error) {
+static basin_status device_begin(basin_shards_device *device,
+                                 const basin_training_options *training, basin_error *error) {
     bool apart, direct = false;
     *device = (basin_shards_device){.ranks = training->ranks, .backend = training->backend};
     device->table = basin_backend_collective(training->backend);
@@ -114,8 +114,8 @@ static basin_status device_exchange(void *context, const basin_ranks_part *send,
 
 /* ---- beginning ---- */
 
-basin_status basin_shards_begin(basin_shards *shards, const basin_training *training, int64_t count,
-                                const basin_params *params, basin_error *error) {
+basin_status basin_shards_begin(basin_shards *shards, const basin_training_options *training,
+                                int64_t count, const basin_params *params, basin_error *error) {
     basin_ranks *ranks = training->ranks;
     if (count < 1) count = 1;
     *shards =
@@ -130,7 +130,7 @@ basin_status basin_shards_begin(basin_shards *shards, const basin_training *trai
 }
 
 basin_status basin_shards_trainer_new(basin_shards *shards, basin_trainer *trainer,
-                                      const basin_training *training, int64_t count,
+                                      const basin_training_options *training, int64_t count,
                                       basin_store *store, const basin_params *params,
                                       basin_expr loss, basin_trainer_spec *spec,
                                       basin_error *error) {

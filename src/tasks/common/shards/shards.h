@@ -38,13 +38,13 @@ int64_t basin_shards_choose(int64_t asked, int64_t saved, int64_t batch, const b
 basin_status basin_shards_check(int64_t shards, int64_t batch, basin_error *error);
 
 /* `params` are those that the trainers have. Both must stay where they are. */
-basin_status basin_shards_begin(basin_shards *shards, const basin_training *training, int64_t count,
-                                const basin_params *params, basin_error *error);
+basin_status basin_shards_begin(basin_shards *shards, const basin_training_options *training,
+                                int64_t count, const basin_params *params, basin_error *error);
 void basin_shards_end(basin_shards *shards);
 
 /* The same, and a trainer for these. */
 basin_status basin_shards_trainer_new(basin_shards *shards, basin_trainer *trainer,
-                                      const basin_training *training, int64_t count,
+                                      const basin_training_options *training, int64_t count,
                                       basin_store *store, const basin_params *params,
                                       basin_expr loss, basin_trainer_spec *spec,
                                       basin_error *error);

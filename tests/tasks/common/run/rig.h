@@ -22,7 +22,7 @@ typedef struct rig {
     basin_run_task task;
     bool open;          /* the last step's loss is still to be read */
     int64_t steps_left; /* until the watcher asks to stop */
-    volatile sig_atomic_t stop;
+    bool stop;
     basin_watch watch;
     int finished; /* members */
     int written;  /* models */
@@ -74,7 +74,7 @@ static inline basin_status rig_step(void *context, basin_run_sum *sum, const bas
     r->trainer.step = place->step;
     if (!status) status = basin_trainer_step(NULL, &r->trainer, error);
     r->open = true;
-    if (--r->steps_left == 0) r->stop = 1;
+    if (--r->steps_left == 0) r->stop = true;
     return status;
 }
 
@@ -112,6 +112,8 @@ static inline basin_status rig_write(void *context, const char *path, basin_erro
     return basin_params_write(path, &r->lab.params, r->lab.store, &meta, 1, error);
 }
 
+static inline bool rig_stop(void *context) { return ((rig *)context)->stop; }
+
 static inline void rig_note(void *context, const char *line) {
     rig *r = context;
     snprintf(r->note, sizeof r->note, "%s", line);
@@ -131,7 +133,7 @@ static inline void rig_open(rig *r, const basin_reduction *reduction) {
     basin_trainer_spec spec = {
         .adamw = BASIN_OPTIMIZER_DEFAULT, .schedule = schedule, .reduction = reduction};
     assert_ok(basin_trainer_new(&r->trainer, l->store, &l->params, loss, &spec, &failure));
-    r->watch = (basin_watch){.note = rig_note, .context = r, .stop = &r->stop};
+    r->watch = (basin_watch){.note = rig_note, .context = r, .stop = rig_stop};
     r->task = (basin_run_task){.context = r,
                                .unit = "rows",
                                .members = MEMBERS,
@@ -158,15 +160,16 @@ static inline void rig_close(rig *r) {
 }
 
 /* Runs until the end, or for `steps` steps where that is not 0. */
-static inline basin_status rig_run(basin_outcome *outcome, rig *r, const basin_training *training,
-                                   int64_t steps, basin_error *error) {
-    basin_training t = *training;
+static inline basin_status rig_run(basin_training_result *outcome, rig *r,
+                                   const basin_training_options *training, int64_t steps,
+                                   basin_error *error) {
+    basin_training_options t = *training;
     basin_run *run;
     t.watch = &r->watch, t.backend = r->lab.backend;
     r->steps_left = steps ? steps : -1;
     basin_status status = basin_run_open(&run, &t, "rig", error);
     if (status) return status;
-    *outcome = (basin_outcome){.finished_before = run->finished};
+    *outcome = (basin_training_result){.finished_before = run->finished};
     if (!outcome->finished_before) status = basin_run_train(outcome, run, &r->task, error);
     basin_run_close(run);
     return status;

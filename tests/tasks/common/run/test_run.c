@@ -39,7 +39,7 @@ static char *weights(rig *r) {
 
 typedef struct files {
     char out[PATH_TEXT], log[PATH_TEXT], checkpoint[PATH_TEXT];
-    basin_training training;
+    basin_training_options training;
 } files;
 
 static void name_files(files *f, void **state, const char *name) {
@@ -49,7 +49,7 @@ static void name_files(files *f, void **state, const char *name) {
     snprintf(text, sizeof text, "%s.log", name);
     folder_path(f->log, state, text);
     snprintf(f->checkpoint, sizeof f->checkpoint, "%.280s.checkpoint", f->out);
-    f->training = (basin_training){.output = f->out, .log = f->log, .save_every = 1e9};
+    f->training = (basin_training_options){.output = f->out, .log = f->log, .save_every = 1e9};
 }
 
 /* ---- cut and resumed ---- */
@@ -57,7 +57,7 @@ static void name_files(files *f, void **state, const char *name) {
 TEST(a_cut_run_ends_alike) {
     files whole, cut;
     rig r;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     name_files(&whole, state, "whole");
     rig_open(&r, NULL);
     assert_ok(rig_run(&outcome, &r, &whole.training, 0, &failure));
@@ -91,7 +91,7 @@ TEST(a_cut_run_ends_alike) {
 TEST(more_epochs_follow_a_kept_checkpoint) {
     files f;
     rig r;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     name_files(&f, state, "more");
     f.training.keep_checkpoint = true;
     rig_open(&r, NULL);
@@ -117,14 +117,14 @@ TEST(more_epochs_follow_a_kept_checkpoint) {
 TEST(a_run_begins_with_a_models_weights) {
     files f;
     rig r;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     name_files(&f, state, "first");
     rig_open(&r, NULL);
     r.task.members = 1;
     assert_ok(rig_run(&outcome, &r, &f.training, 0, &failure));
     double learnt = rig_weight(&r);
     rig_close(&r);
-    basin_training fine = {.from = f.out};
+    basin_training_options fine = {.from = f.out};
     rig_open(&r, NULL);
     r.task.members = 1, r.task.schedule.peak = 0;
     r.trainer.schedule = (basin_schedule){0, 1, 0, 0, 0};
@@ -137,8 +137,8 @@ TEST(a_run_begins_with_a_models_weights) {
 
 TEST(patience_ends_a_member) {
     BASIN_AT_EXIT(rig_close) rig r;
-    basin_outcome outcome;
-    basin_training training = {0};
+    basin_training_result outcome = {.size = sizeof outcome};
+    basin_training_options training = {0};
     rig_open(&r, NULL);
     r.task.patience = 1;
     assert_ok(rig_run(&outcome, &r, &training, 0, &failure));
@@ -151,8 +151,8 @@ TEST(patience_ends_a_member) {
 /* The kept weights are those that were scored, not the last. */
 TEST(the_best_weights_are_kept) {
     BASIN_AT_EXIT(rig_close) rig r;
-    basin_outcome outcome;
-    basin_training training = {0};
+    basin_training_result outcome = {.size = sizeof outcome};
+    basin_training_options training = {0};
     rig_open(&r, NULL);
     assert_ok(rig_run(&outcome, &r, &training, 0, &failure));
     assert_true(rig_weight(&r) == basin_score_get(&outcome.best, "validation_weight"));
@@ -161,22 +161,22 @@ TEST(the_best_weights_are_kept) {
 TEST(a_rehearsal_writes_nothing) {
     files f;
     BASIN_AT_EXIT(rig_close) rig r;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     name_files(&f, state, "never");
     int before = folder_count(state);
-    f.training.rehearse = 1e-6;
+    f.training.dry_run_seconds = 1e-6;
     rig_open(&r, NULL);
     assert_ok(rig_run(&outcome, &r, &f.training, 0, &failure));
     assert_true(outcome.step_seconds > 0 && outcome.parameters == WIDTH * 3 + 3);
-    assert_int_equal(outcome.steps_wanted, MEMBERS * STEPS * EPOCHS);
+    assert_int_equal(outcome.steps_planned, MEMBERS * STEPS * EPOCHS);
     assert_int_equal(folder_count(state), before);
 }
 
 /* ---- what stands in the way ---- */
 
-static void refuse(const basin_training *training, const char *wanted) {
+static void refuse(const basin_training_options *training, const char *wanted) {
     BASIN_AT_EXIT(rig_close) rig r;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_error error;
     rig_open(&r, NULL);
     assert_int_not_equal(rig_run(&outcome, &r, training, 0, &error), BASIN_OK);
@@ -188,10 +188,10 @@ TEST(what_cannot_be_written_is_told_first) {
     char path[PATH_TEXT], log[PATH_TEXT];
     folder_path(path, state, "nowhere/model.safetensors");
     folder_path(log, state, "nowhere/log.jsonl");
-    refuse(&(basin_training){.output = path},
+    refuse(&(basin_training_options){.output = path},
            "nowhere/model.safetensors: cannot write: No such file");
-    refuse(&(basin_training){.log = log}, "nowhere/log.jsonl: cannot open");
-    refuse(&(basin_training){.from = path}, "nowhere/model.safetensors: cannot open");
+    refuse(&(basin_training_options){.log = log}, "nowhere/log.jsonl: cannot open");
+    refuse(&(basin_training_options){.from = path}, "nowhere/model.safetensors: cannot open");
 }
 
 /* A pipe stands for a device here, which only root can make: it is neither renamed nor removed. */
@@ -199,13 +199,14 @@ TEST(a_checkpoint_is_a_regular_file) {
     char path[PATH_TEXT];
     struct stat info;
     assert_int_equal(mkfifo(folder_path(path, state, "pipe"), 0666), 0);
-    refuse(&(basin_training){.checkpoint = path, .restart = true}, "pipe: is not a regular file");
+    refuse(&(basin_training_options){.checkpoint = path, .restart = true},
+           "pipe: is not a regular file");
     assert_true(stat(path, &info) == 0 && S_ISFIFO(info.st_mode));
     BASIN_AT_EXIT(rig_close) rig r; /* and a run that is cut leaves none beside it */
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     int before = folder_count(state);
     rig_open(&r, NULL);
-    assert_ok(rig_run(&outcome, &r, &(basin_training){.output = path}, 3, &failure));
+    assert_ok(rig_run(&outcome, &r, &(basin_training_options){.output = path}, 3, &failure));
     assert_int_equal(folder_count(state), before);
     unlink(path);
 }
@@ -215,17 +216,18 @@ TEST(files_of_a_run_are_apart) {
     char path[PATH_TEXT], log[PATH_TEXT];
     folder_path(path, state, "one.safetensors");
     folder_path(log, state, "one.jsonl");
-    refuse(&(basin_training){.output = path, .checkpoint = path}, "output and checkpoint are both");
-    refuse(&(basin_training){.output = path, .log = path}, "output and log are both");
-    refuse(&(basin_training){.checkpoint = log, .log = log}, "checkpoint and log are both");
-    refuse(&(basin_training){.output = path, .resume = true, .restart = true},
+    refuse(&(basin_training_options){.output = path, .checkpoint = path},
+           "output and checkpoint are both");
+    refuse(&(basin_training_options){.output = path, .log = path}, "output and log are both");
+    refuse(&(basin_training_options){.checkpoint = log, .log = log}, "checkpoint and log are both");
+    refuse(&(basin_training_options){.output = path, .resume = true, .restart = true},
            "resume and restart; wanted one of them");
 }
 
 TEST(a_checkpoint_is_not_overwritten) {
     files f;
     rig r;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     char old[PATH_TEXT];
     name_files(&f, state, "way");
     rig_open(&r, NULL);
@@ -276,7 +278,7 @@ TEST(damaged_checkpoints_are_refused) {
     for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
         files f;
         rig r;
-        basin_outcome outcome;
+        basin_training_result outcome = {.size = sizeof outcome};
         name_files(&f, state, "damaged");
         unlink(f.checkpoint);
         rig_open(&r, NULL);
@@ -292,7 +294,7 @@ TEST(damaged_checkpoints_are_refused) {
 TEST(a_checkpoint_without_moments_is_refused) {
     files f;
     rig r;
-    basin_outcome outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     basin_bundle *whole, *part;
     name_files(&f, state, "moments");
     rig_open(&r, NULL);
@@ -340,8 +342,8 @@ static basin_status meet(void *context, basin_store *store, const char *const *n
 TEST(a_reduction_of_one_changes_nothing) {
     BASIN_AT_EXIT(rig_close) rig alone, met;
     pair p = {0};
-    basin_outcome outcome;
-    basin_training training = {0};
+    basin_training_result outcome = {.size = sizeof outcome};
+    basin_training_options training = {0};
     rig_open(&alone, NULL);
     assert_ok(rig_run(&outcome, &alone, &training, 0, &failure));
     rig_open(&met, &(basin_reduction){meet, &p});
