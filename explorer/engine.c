@@ -4,7 +4,7 @@
 #include <emscripten.h>
 
 #include "../examples/sudoku/model.h"
-#include <basin/tasks/networks.h>
+#include <basin/params.h>
 #include <basin/tasks/nodes.h>
 
 #include "formula.h"
@@ -168,7 +168,9 @@ end:
 static struct {
     basin_engine engine;
     basin_params params;
-    basin_image_et net;
+    basin_block block;
+    basin_expr enc_w, enc_b, mask, pos;          /* [P, D] [D] [D] [N, D] */
+    basin_expr dec_w, dec_b;                     /* [D, P] [P] */
     basin_expr patches, replaced, first, tokens; /* inputs; encoded; an input of tokens */
     basin_expr decoded, share, active;           /* of those tokens: [1, N, P] [H, N, N] [N, M] */
     basin_plan *encode, *decode, *look;
@@ -196,7 +198,7 @@ static basin_expr heads_of(basin_expr g, basin_expr w) {
 /* What the block does at tokens: the share of each key in a query's attention, by head; and how
  * much each memory is recalled by each token. */
 static void build_look(void) {
-    const basin_block *b = &picture.net.block;
+    const basin_block *b = &picture.block;
     basin_graph *graph = picture.engine.graph;
     basin_shape s = basin_expr_shape(picture.tokens);
     basin_expr g = basin_block_norm(b, basin_reshape(picture.tokens, BASIN_SHAPE(s.dim[1], -1)));
@@ -208,32 +210,53 @@ static void build_look(void) {
     picture.active = basin_relu(basin_matmul_t(g, false, b->xi, true));
 }
 
+/* The network of a file of `basin image train`: the affine encoder, the MASK token, positions; the
+ * block; a layer norm and the affine decoder. */
+static basin_status declare_picture(int tokens, int patch, const basin_block_config *config) {
+    basin_params *p = &picture.params;
+    const basin_init none = {BASIN_INIT_CONSTANT, 0}; /* the file has the values */
+    const int64_t D = config->dim;
+    picture.enc_w = basin_param_add(p, "", "enc_w", BASIN_SHAPE(patch, D), none);
+    picture.enc_b = basin_param_add(p, "", "enc_b", BASIN_SHAPE(D), none);
+    picture.mask = basin_param_add(p, "", "mask", BASIN_SHAPE(D), none);
+    picture.pos = basin_param_add(p, "", "pos", BASIN_SHAPE(tokens, D), none);
+    picture.dec_w = basin_param_add(p, "", "dec_w", BASIN_SHAPE(D, patch), none);
+    picture.dec_b = basin_param_add(p, "", "dec_b", BASIN_SHAPE(patch), none);
+    return basin_block_declare(&picture.block, p, "", config);
+}
+
+static void build_picture(int tokens, int patch, int dim) {
+    basin_graph *graph = picture.engine.graph;
+    picture.patches = basin_input(graph, "patches", BASIN_SHAPE(1, tokens, patch));
+    picture.replaced = basin_input(graph, "replaced", BASIN_SHAPE(1, tokens));
+    picture.tokens = basin_input(graph, "tokens", BASIN_SHAPE(1, tokens, dim));
+    basin_expr x = basin_add(basin_matmul(picture.patches, picture.enc_w), picture.enc_b);
+    basin_expr hidden = basin_reshape(picture.replaced, BASIN_SHAPE(1, tokens, 1));
+    picture.first = basin_add(basin_where(hidden, picture.mask, x), picture.pos);
+    basin_expr g = basin_block_norm(&picture.block, picture.tokens);
+    picture.decoded = basin_add(basin_matmul(g, picture.dec_w), picture.dec_b);
+    build_look();
+}
+
 /* The weights of a file, for N patches of P numbers. */
 EXPORT int explorer_picture_open(const char *file, int tokens, int patch, int dim, int heads,
                                  int head_dim, int memories) {
     int failed = 0;
     basin_bundle *bundle = NULL;
     explorer_picture_close();
-    basin_image_et_config config = {
-        .tokens = tokens,
-        .patch = patch,
-        .block = {.dim = dim, .heads = heads, .head_dim = head_dim, .memories = memories}};
+    basin_block_config config = {
+        .dim = dim, .heads = heads, .head_dim = head_dim, .memories = memories};
     TRY(basin_bundle_read(&bundle, file, &error));
     TRY(basin_engine_open(&picture.engine, &alone, &error));
     basin_graph *graph = picture.engine.graph;
     basin_store *store = picture.engine.store;
     basin_params_begin(&picture.params, graph);
-    TRY(basin_image_et_declare(&picture.net, &picture.params, &config));
+    TRY(declare_picture(tokens, patch, &config));
     TRY(basin_params_read(&picture.params, store, bundle, &error));
     const basin_tensor *gamma;
     TRY(basin_bundle_get(&gamma, bundle, "gamma", &error));
     picture.gamma = basin_tensor_at(gamma, 0);
-    picture.patches = basin_input(graph, "patches", BASIN_SHAPE(1, tokens, patch));
-    picture.replaced = basin_input(graph, "replaced", BASIN_SHAPE(1, tokens));
-    picture.tokens = basin_input(graph, "tokens", BASIN_SHAPE(1, tokens, dim));
-    picture.first = basin_image_et_encode(&picture.net, picture.patches, picture.replaced);
-    picture.decoded = basin_image_et_decode(&picture.net, picture.tokens);
-    build_look();
+    build_picture(tokens, patch, dim);
     basin_plan_spec encodes = {.output = &picture.first, .outputs = 1};
     basin_plan_spec decodes = {.output = &picture.decoded, .outputs = 1};
     basin_plan_spec looks = {.output = (basin_expr[]){picture.share, picture.active}, .outputs = 2};
@@ -268,7 +291,7 @@ EXPORT int explorer_picture_descend(double *energy, const float *patches, const 
     basin_shape shape = basin_expr_shape(picture.tokens);
     int64_t count = basin_shape_count(shape);
     basin_pattern pattern = {.exclude_self = true};
-    basin_block_bound bound = {.block = &picture.net.block, .pattern = &pattern};
+    basin_block_bound bound = {.block = &picture.block, .pattern = &pattern};
     basin_energy whole = basin_block_energy(&bound);
     basin_substep turn = {.terms = (unsigned)terms};
     basin_descent_spec spec = {.steps = steps, .alpha = alpha, .turn = &turn, .turns = 1};
@@ -322,8 +345,7 @@ end:
 EXPORT int explorer_picture_memories(float *patches) {
     int failed = 0;
     basin_plan *plan = NULL;
-    const basin_image_et *net = &picture.net;
-    basin_expr tiles = basin_matmul(net->block.xi, net->patches.dec_w);
+    basin_expr tiles = basin_matmul(picture.block.xi, picture.dec_w);
     basin_plan_spec spec = {.output = &tiles, .outputs = 1};
     TRY(basin_plan_new(&plan, picture.engine.store, &spec, &error));
     TRY(basin_plan_run(plan, &error));

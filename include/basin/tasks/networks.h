@@ -1,4 +1,4 @@
-/* The three models of the paper: parameters, the forward expression, the loss.
+/* Two models of the paper, of nodes and of graphs: parameters, the forward expression, the loss.
  *
  * A model is declared on a graph for one shape of data, gives expressions, and knows nothing of
  * files or training loops. The same declaration on another graph with another batch size shares its
@@ -12,106 +12,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* ---- masked image completion (section 3) ---- */
-
-typedef struct basin_image_et_config {
-    int64_t tokens, patch; /* N patches of P numbers */
-    basin_block_config block;
-    basin_descent_spec descent;
-    bool self_attention;
-    bool cls; /* a CLS token before the patches, as in the published code */
-    /* First values: the paper draws all weights from N(0, 0.02^2), block.init_query included; the
-     * published code, keys, queries and tokens from N(0, 0.002^2), the affine maps as LeCun. */
-    bool published_init;
-} basin_image_et_config;
-
-/* Patches become tokens and tokens patches: the affine encoder, the MASK token, positions, an
- * optional CLS token in front, the affine decoder. */
-typedef struct basin_patches {
-    basin_expr enc_w, enc_b; /* [P, D] [D]; biases may be NULL */
-    basin_expr dec_w, dec_b; /* [D, P] [P] */
-    basin_expr mask, cls;    /* [D] [D]; cls may be NULL */
-    basin_expr pos;          /* [N, D], with CLS [N + 1, D] */
-} basin_patches;
-
-typedef struct basin_image_et {
-    basin_image_et_config config;
-    basin_block block;
-    basin_patches patches;
-} basin_image_et;
-
-BASIN_API basin_status basin_image_et_declare(basin_image_et *model, basin_params *params,
-                                              const basin_image_et_config *config);
-/* Patches [B, N, P], replaced [B, N] (1: the MASK token instead) -> tokens [B, N (+ 1), D]. */
-BASIN_API basin_expr basin_image_et_encode(const basin_image_et *model, basin_expr patches,
-                                           basin_expr replaced);
-/* Tokens -> patches: layer norm, then the affine decoder; the CLS token is dropped. */
-BASIN_API basin_expr basin_image_et_decode(const basin_image_et *model, basin_expr tokens);
-/* Encode, descend, decode. `trace` as in basin_descend, or NULL. */
-BASIN_API basin_expr basin_image_et_forward(const basin_image_et *model, basin_expr patches,
-                                            basin_expr replaced, basin_expr *trace);
-/* Mean squared error over the pixels of occluded [B, N] patches. */
-BASIN_API basin_expr basin_image_net_loss(basin_expr output, basin_expr patches,
-                                          basin_expr occluded);
-
-/* ---- what the paper compares it with: ViT, and ViT with one block used many times ---- */
-
-/* Pre-norm transformer blocks, the same patches, MASK, positions and decoder around them:
- *     x <- x + Wo attention(LN x) + bo,   x <- x + W2 gelu(W1 LN x + b1) + b2
- * with softmax(Q K' / sqrt(Y)) V in each head and the exact gelu z (1 + erf(z / sqrt 2)) / 2; then
- * a last layer norm and the affine decoder. */
-typedef struct basin_vit_config {
-    int64_t tokens, patch;                /* N patches of P numbers */
-    int64_t dim, heads, head_dim, hidden; /* D, H, Y, units of the perceptron */
-    int depth;
-    bool shared;    /* one block's weights in every layer, as in ALBERT */
-    bool cls;       /* a CLS token before the patches */
-    bool no_bias;   /* no biases anywhere, layer norms included: the paper's counting */
-    bool recompute; /* keep one token tensor per layer, compute the rest again in reverse */
-    double epsilon; /* of the layer norms; 0 means 1e-5 */
-} basin_vit_config;
-
-typedef struct basin_vit_norm {
-    basin_expr gain, bias; /* [D] [D] */
-} basin_vit_norm;
-
-/* The weights of a layer of a ViT or a GPT; biases are NULL where the configuration leaves them
- * out.
- */
-typedef struct basin_vit_layer {
-    basin_vit_norm norm1, norm2;
-    basin_expr wq, wk, wv, wo;                 /* [D, HY] three times, [HY, D] */
-    basin_expr bq, bk, bv, bo;                 /* [HY] three times, [D] */
-    basin_expr mlp_w1, mlp_b1, mlp_w2, mlp_b2; /* [D, U] [U] [U, D] [D] */
-} basin_vit_layer;
-
-enum { BASIN_MAX_LAYERS = 64 };
-typedef struct basin_vit {
-    basin_vit_config config;
-    basin_vit_layer layer[BASIN_MAX_LAYERS]; /* [1] where shared, else [depth] */
-    basin_vit_norm norm;
-    basin_patches patches;
-} basin_vit;
-
-/* One interface for all models of images, so that training and scoring treat them alike. */
-typedef enum basin_image_arch {
-    BASIN_IMAGE_ET,
-    BASIN_IMAGE_VIT,
-    BASIN_IMAGE_ALBERT, /* the ViT with `shared` set */
-} basin_image_arch;
-
-typedef struct basin_image_net_config {
-    basin_image_arch arch;
-    basin_image_et_config et; /* of ET */
-    basin_vit_config vit;     /* of the others */
-} basin_image_net_config;
-
-typedef struct basin_image_net {
-    basin_image_arch arch;
-    basin_image_et et;
-    basin_vit vit;
-} basin_image_net;
 
 /* ---- node anomaly detection (section 4) ---- */
 

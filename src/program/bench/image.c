@@ -1,9 +1,10 @@
 /* The items of `basin bench` for images: the block's parts, forward pass, training step. */
 #include "program/bench/bench.h"
+#include "tasks/pictures/net.h"
 
 typedef struct items {
     basin_bench *bench;
-    basin_image_et model;
+    basin_image_net model;
     basin_expr x; /* tokens [B, N, D] */
     basin_expr patches, replaced, occluded;
     double project, pairs, hopfield; /* operations of the products of a step: projections of Q and
@@ -54,7 +55,7 @@ static basin_status write_images(items *t, basin_plan *plan, basin_error *error)
 /* In training each product A B = C is followed by its two reverses. */
 static basin_status add_whole(items *t, double flops, basin_error *error) {
     basin_plan *plan;
-    basin_expr output = basin_image_et_forward(&t->model, t->patches, t->replaced, NULL);
+    basin_expr output = basin_image_net_forward(&t->model, t->patches, t->replaced, NULL);
     basin_expr loss = basin_image_net_loss(output, t->patches, t->occluded);
     basin_plan_spec spec = {.output = &output, .outputs = 1};
     BASIN_TRY(basin_bench_plan(&plan, t->bench, "forward", "forward pass", &spec, flops, error));
@@ -73,7 +74,7 @@ basin_status basin_bench_image(basin_bench *bench, basin_error *error) {
                .hopfield = 4 * rows * (double)(s->dim * s->memories)};
     double flops = (double)s->steps * (2 * t.project + t.pairs + t.hopfield) +
                    4 * rows * (double)(s->dim * s->patch); /* encoder and decoder */
-    basin_image_et_config config = {
+    basin_image_net_config config = {
         .tokens = s->tokens,
         .patch = s->patch,
         .block = basin_bench_block(s),
@@ -82,7 +83,7 @@ basin_status basin_bench_image(basin_bench *bench, basin_error *error) {
     t.patches = basin_input(graph, "patches", BASIN_SHAPE(s->batch, s->tokens, s->patch));
     t.replaced = basin_input(graph, "replaced", BASIN_SHAPE(s->batch, s->tokens));
     t.occluded = basin_input(graph, "occluded", BASIN_SHAPE(s->batch, s->tokens));
-    basin_image_et_declare(&t.model, &bench->params, &config);
+    basin_image_net_declare(&t.model, &bench->params, &config);
     BASIN_TRY(basin_graph_check(graph, error));
     if (!bench->whole) BASIN_TRY(add_parts(&t, error));
     BASIN_TRY(

@@ -7,6 +7,7 @@
 #include "basin/ham.h"
 #include "basin/tasks/networks.h"
 #include "program/verify/verify.h"
+#include "tasks/pictures/net.h"
 
 /* ---- block_*: the paper's block, forces, energies, gradients through the descent ---- */
 
@@ -85,19 +86,19 @@ void basin_case_build_block(basin_case *c) {
 /* ---- image: the masked image model ---- */
 
 void basin_case_build_image(basin_case *c) {
-    basin_image_et model;
-    basin_image_et_config config = {.tokens = basin_case_dim(c, "patches", 3, 1),
-                                    .patch = basin_case_dim(c, "patches", 3, 2),
-                                    .block = basin_case_block(c, ""),
-                                    .descent = basin_case_descent(c),
-                                    .self_attention = basin_case_flag(c, "self_attention")};
+    basin_image_net model;
+    basin_image_net_config config = {.tokens = basin_case_dim(c, "patches", 3, 1),
+                                     .patch = basin_case_dim(c, "patches", 3, 2),
+                                     .block = basin_case_block(c, ""),
+                                     .descent = basin_case_descent(c),
+                                     .self_attention = basin_case_flag(c, "self_attention")};
     basin_expr patches = basin_case_input_add(c, "patches", 3);
     basin_expr replaced = basin_case_input_add(c, "replaced", 2);
     basin_expr occluded = basin_case_input_add(c, "occluded", 2);
-    if (basin_graph_error(c->graph) || basin_image_et_declare(&model, &c->params, &config)) return;
+    if (basin_graph_error(c->graph) || basin_image_net_declare(&model, &c->params, &config)) return;
     int steps = config.descent.steps;
     basin_expr trace[2 * (size_t)(steps + 1)];
-    basin_expr output = basin_image_et_forward(&model, patches, replaced, trace);
+    basin_expr output = basin_image_net_forward(&model, patches, replaced, trace);
     basin_expr loss = basin_image_net_loss(output, patches, occluded);
     basin_case_output_add(c, output, "out.patches");
     basin_case_output_add(

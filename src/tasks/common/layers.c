@@ -45,12 +45,6 @@ basin_expr basin_model_norm(basin_expr x, basin_expr gain, basin_expr bias, doub
                            epsilon);
 }
 
-/* z (1 + erf(z / sqrt 2)) / 2 */
-static basin_expr model_gelu(basin_expr z) {
-    basin_expr gate = basin_offset(basin_erf(basin_scale(z, sqrt(0.5))), 1);
-    return basin_scale(basin_mul(z, gate), 0.5);
-}
-
 void basin_model_head_add(basin_expr *weight, basin_expr *bias, basin_params *params,
                           const char *prefix, int64_t width, int64_t outputs, basin_init weights,
                           basin_init biases) {
@@ -68,62 +62,6 @@ basin_expr basin_model_logits(basin_expr h, basin_expr weight, basin_expr bias) 
     basin_expr column = basin_reshape(weight, BASIN_SHAPE(shape.dim[1], 1));
     basin_expr logits = basin_reshape(basin_matmul(h, column), BASIN_SHAPE(shape.dim[0]));
     return basin_add(logits, bias);
-}
-
-/* ---- layers ---- */
-
-void basin_model_layer_declare(basin_vit_layer *l, basin_params *params,
-                               const basin_layer_config *c, int number) {
-    const basin_init one = {BASIN_INIT_CONSTANT, 1}, none = {BASIN_INIT_CONSTANT, 0};
-    const basin_init drawn = {BASIN_INIT_NORMAL, c->deviation},
-                     added = {BASIN_INIT_NORMAL, c->added};
-    int64_t D = c->dim, W = c->width, U = c->hidden;
-    const struct {
-        basin_expr *to;
-        const char *name;
-        basin_shape shape;
-        basin_init init;
-    } all[] = {{&l->norm1.gain, c->gains[0], BASIN_SHAPE(D), one},
-               {&l->norm1.bias, "norm1_b", BASIN_SHAPE(D), none},
-               {&l->wq, "wq", BASIN_SHAPE(D, W), drawn},
-               {&l->bq, "bq", BASIN_SHAPE(W), none},
-               {&l->wk, "wk", BASIN_SHAPE(D, W), drawn},
-               {&l->bk, "bk", BASIN_SHAPE(W), none},
-               {&l->wv, "wv", BASIN_SHAPE(D, W), drawn},
-               {&l->bv, "bv", BASIN_SHAPE(W), none},
-               {&l->wo, "wo", BASIN_SHAPE(W, D), added},
-               {&l->bo, "bo", BASIN_SHAPE(D), none},
-               {&l->norm2.gain, c->gains[1], BASIN_SHAPE(D), one},
-               {&l->norm2.bias, "norm2_b", BASIN_SHAPE(D), none},
-               {&l->mlp_w1, "mlp_w1", BASIN_SHAPE(D, U), drawn},
-               {&l->mlp_b1, "mlp_b1", BASIN_SHAPE(U), none},
-               {&l->mlp_w2, "mlp_w2", BASIN_SHAPE(U, D), added},
-               {&l->mlp_b2, "mlp_b2", BASIN_SHAPE(D), none}};
-    char prefix[32];
-    snprintf(prefix, sizeof prefix, "layer%d.", number);
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        bool weight = all[i].shape.rank == 2, bias = !weight && all[i].init.scale == 0;
-        basin_init init = weight && c->deviation == 0
-                              ? (basin_init){BASIN_INIT_LECUN, (double)all[i].shape.dim[0]}
-                              : all[i].init;
-        if (!bias || !c->no_bias)
-            *all[i].to = basin_param_add(params, prefix, all[i].name, all[i].shape, init);
-    }
-}
-
-basin_expr basin_model_norm_of(const basin_vit_norm *n, basin_expr x, double epsilon) {
-    return basin_model_norm(x, n->gain, n->bias, epsilon);
-}
-
-basin_expr basin_model_perceptron(const basin_vit_layer *l, basin_expr x, double epsilon) {
-    basin_expr g = basin_model_norm_of(&l->norm2, x, epsilon);
-    basin_expr h = model_gelu(basin_model_affine(g, l->mlp_w1, l->mlp_b1));
-    return basin_model_affine(h, l->mlp_w2, l->mlp_b2);
-}
-
-basin_expr basin_model_split(basin_expr x, int64_t heads) {
-    basin_shape s = basin_expr_shape(x);
-    return basin_reshape(x, BASIN_SHAPE(s.dim[0], s.dim[1], heads, -1));
 }
 
 /* ---- smoothing, as the descent of an energy ---- */

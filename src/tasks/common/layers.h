@@ -1,4 +1,4 @@
-/* What the models are made of: checks of shapes, affine maps, norms, heads; patches of pictures. */
+/* What the models are made of: checks of shapes, affine maps, norms, heads. */
 #ifndef BASIN_MODEL_MODEL_H
 #define BASIN_MODEL_MODEL_H
 
@@ -29,49 +29,7 @@ void basin_model_head_add(basin_expr *weight, basin_expr *bias, basin_params *pa
 /* h [N, W] by such weights: one logit per row, [N], or [N, C]. */
 basin_expr basin_model_logits(basin_expr h, basin_expr weight, basin_expr bias);
 
-/* ---- pre-norm layers of softmax attention and a perceptron ---- */
-
-typedef struct basin_layer_config {
-    int64_t dim, width, hidden; /* D, HY, U */
-    bool no_bias;
-    const char *gains[2];    /* names of the norms' gains */
-    double deviation, added; /* of weights, and of those whose results are added to the tokens; 0:
-                                LeCun's */
-} basin_layer_config;
-
-/* Declares "layerNUMBER.NAME" of all weights. */
-void basin_model_layer_declare(basin_vit_layer *l, basin_params *params,
-                               const basin_layer_config *c, int number);
-basin_expr basin_model_norm_of(const basin_vit_norm *n, basin_expr x, double epsilon);
-/* What the perceptron makes of tokens. */
-basin_expr basin_model_perceptron(const basin_vit_layer *l, basin_expr x, double epsilon);
-/* Heads side by side: [B, N, HY] -> [B, N, H, Y]. */
-basin_expr basin_model_split(basin_expr x, int64_t heads);
-
-/* ---- models that others choose among ---- */
-
-basin_status basin_vit_declare(basin_vit *model, basin_params *params,
-                               const basin_vit_config *config);
-/* Patches [B, N, P], replaced [B, N] -> completed patches [B, N, P]. */
-basin_expr basin_vit_forward(const basin_vit *model, basin_expr patches, basin_expr replaced);
-
-/* Patches [B, N, P], replaced [B, N] -> tokens after all layers [B, N (+ 1), D]. Where `trace` is
- * not NULL, trace[i] becomes the tokens before layer i, for i = 0 .. depth (the last: at the end).
- */
-basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches, basin_expr replaced,
-                            basin_expr *trace);
-/* What layer `layer` asks of the tokens before it: queries and keys [B, N (+ 1), H, Y]. */
-void basin_vit_queries(basin_expr *query, basin_expr *key, const basin_vit *model,
-                       basin_expr tokens, int layer);
-basin_expr basin_vit_decode(const basin_vit *model, basin_expr tokens);
-
-basin_status basin_image_net_declare(basin_image_net *net, basin_params *params,
-                                     const basin_image_net_config *config);
-/* Patches [B, N, P], replaced [B, N] -> completed patches [B, N, P]; basin_image_net_loss judges
- * them.
- */
-basin_expr basin_image_net_forward(const basin_image_net *net, basin_expr patches,
-                                   basin_expr replaced);
+/* ---- sets of graphs, beyond basin/tasks/networks.h ---- */
 
 /* The edge features as the reconstruction head sees them, [pairs, P] (or [pairs, 1]): sums over
  * heads of edge_w by the factor of the scores. */

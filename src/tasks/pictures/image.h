@@ -6,9 +6,9 @@
 
 #include "basin/tasks/image.h"
 #include "basin/train.h"
-#include "tasks/common/layers.h"
 #include "tasks/common/pixels/picture.h"
 #include "tasks/common/run/run.h"
+#include "tasks/pictures/net.h"
 #include "tasks/pictures/sets/pictures.h"
 
 /* ---- settings ---- */

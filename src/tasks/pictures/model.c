@@ -172,41 +172,19 @@ basin_patching basin_image_patching(const basin_image_settings *s) {
 
 /* ---- a model on a graph ---- */
 
-static basin_image_et_config et_config(const basin_image_settings *s) {
-    return (basin_image_et_config){
+static basin_image_net_config net_config(const basin_image_settings *s) {
+    return (basin_image_net_config){
+        .arch = !strcmp(s->arch, "et")    ? BASIN_IMAGE_ET
+                : !strcmp(s->arch, "vit") ? BASIN_IMAGE_VIT
+                                          : BASIN_IMAGE_ALBERT,
         .tokens = basin_image_tokens(s),
         .patch = basin_image_patch_values(s),
         .block = {BASIN_BLOCK_OF(s)},
         .descent = {BASIN_DESCENT_OF(s), .recompute = s->recompute},
         .self_attention = s->self_attention,
         .cls = s->cls,
-        .published_init = !strcmp(s->init, "published"),
+        .published_init = !strcmp(s->arch, "et") && !strcmp(s->init, "published"),
     };
-}
-
-static basin_vit_config vit_config(const basin_image_settings *s) {
-    return (basin_vit_config){
-        .tokens = basin_image_tokens(s),
-        .patch = basin_image_patch_values(s),
-        .dim = s->dim,
-        .heads = s->heads,
-        .head_dim = s->head_dim,
-        .hidden = s->memories,
-        .depth = (int)s->steps,
-        .cls = s->cls,
-        .recompute = s->recompute,
-    };
-}
-
-static basin_image_net_config net_config(const basin_image_settings *s) {
-    basin_image_net_config config = {.arch = BASIN_IMAGE_ET};
-    if (!strcmp(s->arch, "vit")) config.arch = BASIN_IMAGE_VIT;
-    if (!strcmp(s->arch, "albert")) config.arch = BASIN_IMAGE_ALBERT;
-    if (config.arch == BASIN_IMAGE_ET)
-        config.et = et_config(s);
-    else
-        config.vit = vit_config(s);
-    return config;
 }
 
 static void build(basin_image_graph *g, const basin_image_settings *s) {
@@ -216,7 +194,7 @@ static void build(basin_image_graph *g, const basin_image_settings *s) {
     g->replaced = basin_input(g->graph, "replaced", BASIN_SHAPE(g->batch, N));
     g->occluded = basin_input(g->graph, "occluded", BASIN_SHAPE(g->batch, N));
     if (basin_image_net_declare(&g->net, &g->params, &config) == BASIN_OK)
-        g->output = basin_image_net_forward(&g->net, g->patches, g->replaced);
+        g->output = basin_image_net_forward(&g->net, g->patches, g->replaced, NULL);
 }
 
 basin_status basin_image_graph_new(basin_image_graph *graph, const basin_image_settings *settings,

@@ -1,108 +1,235 @@
-/* Masked image completion: affine encoder, MASK token, positions, T steps of the block, layer norm
- * and affine decoder (section 3 of the paper, Algorithm 1); the vision transformer that the paper
- * compares with and its weight-shared form (appendix H): pre-norm blocks of softmax attention and a
- * perceptron between the same encoder and decoder; and one interface for both. */
+/* The networks of masked images; see net.h. */
+#include "tasks/pictures/net.h"
+
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "basin/expr.h"
 #include "tasks/common/layers.h"
 
-/* ---- patches to tokens and back ---- */
+#define EPSILON 1e-5 /* of the layer norms of a ViT */
 
-/* Algorithm 1 draws all weights from N(0, 0.02^2); the published code has LeCun's deviation for the
- * affine maps and a tenth of the paper's for tokens. */
-typedef struct patches_config {
-    int64_t tokens, patch, dim; /* N, P, D */
-    bool published;             /* first values as in the published code, not as in the paper */
-    bool no_bias, cls;
-} patches_config;
+/* ---- parameters ---- */
 
-static basin_init weight_init(const patches_config *c, int64_t rows) {
-    return c->published ? (basin_init){BASIN_INIT_LECUN, (double)rows}
-                        : (basin_init){BASIN_INIT_NORMAL, 0.02};
+static const basin_init paper_init = {BASIN_INIT_NORMAL, 0.02}, zero = {BASIN_INIT_CONSTANT, 0},
+                        one = {BASIN_INIT_CONSTANT, 1};
+
+static basin_init affine_init(const basin_image_net_config *c, int64_t rows) {
+    return c->published_init ? (basin_init){BASIN_INIT_LECUN, (double)rows} : paper_init;
 }
 
-static basin_expr bias_add(const patches_config *c, basin_params *params, const char *name,
-                           int64_t count) {
-    if (c->no_bias) return NULL;
-    return basin_param_add(params, "", name, BASIN_SHAPE(count),
-                           (basin_init){BASIN_INIT_CONSTANT, 0});
+static void declare_encoder(basin_image_net *net, basin_params *params) {
+    const basin_image_net_config *c = &net->config;
+    basin_init token = {BASIN_INIT_NORMAL, c->published_init ? 0.002 : 0.02};
+    int64_t D = c->block.dim;
+    net->enc_w =
+        basin_param_add(params, "", "enc_w", BASIN_SHAPE(c->patch, D), affine_init(c, c->patch));
+    net->enc_b = basin_param_add(params, "", "enc_b", BASIN_SHAPE(D), zero);
+    net->mask = basin_param_add(params, "", "mask", BASIN_SHAPE(D), token);
+    net->pos = basin_param_add(params, "", "pos", BASIN_SHAPE(c->tokens + c->cls, D), token);
+    if (c->cls) net->cls = basin_param_add(params, "", "cls", BASIN_SHAPE(D), token);
 }
 
-static void patches_declare(basin_patches *p, basin_params *params, const patches_config *c) {
-    basin_init token = {BASIN_INIT_NORMAL, c->published ? 0.002 : 0.02};
-    basin_shape vector = BASIN_SHAPE(c->dim);
-    p->enc_w = basin_param_add(params, "", "enc_w", BASIN_SHAPE(c->patch, c->dim),
-                               weight_init(c, c->patch));
-    p->enc_b = bias_add(c, params, "enc_b", c->dim);
-    p->mask = basin_param_add(params, "", "mask", vector, token);
-    p->pos = basin_param_add(params, "", "pos", BASIN_SHAPE(c->tokens + c->cls, c->dim), token);
-    p->cls = c->cls ? basin_param_add(params, "", "cls", vector, token) : NULL;
+static void declare_decoder(basin_image_net *net, basin_params *params) {
+    const basin_image_net_config *c = &net->config;
+    net->dec_w = basin_param_add(params, "", "dec_w", BASIN_SHAPE(c->block.dim, c->patch),
+                                 affine_init(c, c->block.dim));
+    net->dec_b = basin_param_add(params, "", "dec_b", BASIN_SHAPE(c->patch), zero);
 }
 
-static void patches_declare_decoder(basin_patches *p, basin_params *params,
-                                    const patches_config *c) {
-    p->dec_w =
-        basin_param_add(params, "", "dec_w", BASIN_SHAPE(c->dim, c->patch), weight_init(c, c->dim));
-    p->dec_b = bias_add(c, params, "dec_b", c->patch);
-}
-
-static basin_expr patches_encode(const basin_patches *p, basin_expr patches, basin_expr replaced) {
-    int64_t P = basin_expr_shape(p->enc_w).dim[0], D = basin_expr_shape(p->enc_w).dim[1];
-    int64_t N = basin_expr_shape(p->pos).dim[0] - (p->cls != NULL);
-    if (!basin_model_shape_is(patches, BASIN_SHAPE(-1, N, P), "image: patches")) return NULL;
-    int64_t B = basin_expr_shape(patches).dim[0];
-    basin_expr x = basin_model_affine(patches, p->enc_w, p->enc_b);
-    x = basin_where(basin_reshape(replaced, BASIN_SHAPE(B, N, 1)), p->mask, x);
-    if (p->cls) {
-        basin_expr cls = basin_broadcast_to(p->cls, BASIN_SHAPE(B, 1, D));
-        x = basin_concat((basin_expr[]){cls, x}, 2, 1);
+/* "layerNUMBER.NAME"; matrices have LeCun's deviation. */
+static void declare_layer(basin_vit_layer *l, basin_params *params, const basin_block_config *c,
+                          int number) {
+    int64_t D = c->dim, W = c->heads * c->head_dim, U = c->memories;
+    const struct {
+        basin_expr *to;
+        const char *name;
+        basin_shape shape;
+    } all[] = {{&l->norm1_g, "norm1_g", BASIN_SHAPE(D)},  {&l->norm1_b, "norm1_b", BASIN_SHAPE(D)},
+               {&l->wq, "wq", BASIN_SHAPE(D, W)},         {&l->bq, "bq", BASIN_SHAPE(W)},
+               {&l->wk, "wk", BASIN_SHAPE(D, W)},         {&l->bk, "bk", BASIN_SHAPE(W)},
+               {&l->wv, "wv", BASIN_SHAPE(D, W)},         {&l->bv, "bv", BASIN_SHAPE(W)},
+               {&l->wo, "wo", BASIN_SHAPE(W, D)},         {&l->bo, "bo", BASIN_SHAPE(D)},
+               {&l->norm2_g, "norm2_g", BASIN_SHAPE(D)},  {&l->norm2_b, "norm2_b", BASIN_SHAPE(D)},
+               {&l->mlp_w1, "mlp_w1", BASIN_SHAPE(D, U)}, {&l->mlp_b1, "mlp_b1", BASIN_SHAPE(U)},
+               {&l->mlp_w2, "mlp_w2", BASIN_SHAPE(U, D)}, {&l->mlp_b2, "mlp_b2", BASIN_SHAPE(D)}};
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "layer%d.", number);
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        bool matrix = all[i].shape.rank == 2, gain = strstr(all[i].name, "_g") != NULL;
+        basin_init lecun = {BASIN_INIT_LECUN, (double)all[i].shape.dim[0]};
+        *all[i].to = basin_param_add(params, prefix, all[i].name, all[i].shape,
+                                     matrix ? lecun
+                                     : gain ? one
+                                            : zero);
     }
-    return basin_add(x, p->pos);
 }
 
-static basin_expr patches_tokens(const basin_patches *p, basin_expr tokens) {
-    if (!p->cls) return tokens;
-    return basin_slice(tokens, 1, 1, basin_expr_shape(p->pos).dim[0] - 1);
+static int layers_of(const basin_image_net_config *c) {
+    return c->arch == BASIN_IMAGE_ALBERT ? 1 : c->descent.steps;
 }
 
-/* ---- the Energy Transformer ---- */
+static basin_status declare_layers(basin_image_net *net, basin_params *params) {
+    const basin_image_net_config *c = &net->config;
+    const basin_block_config *b = &c->block;
+    basin_shape vector = BASIN_SHAPE(b->dim);
+    for (int i = 0; i < layers_of(c); i++) declare_layer(&net->layer[i], params, b, i);
+    net->norm_g = basin_param_add(params, "", "norm_g", vector, one);
+    net->norm_b = basin_param_add(params, "", "norm_b", vector, zero);
+    return basin_model_status(params->graph);
+}
 
-static const basin_init paper_init = {BASIN_INIT_NORMAL, 0.02};
+static basin_status check_vit(const basin_image_net_config *c, basin_graph *graph) {
+    const basin_block_config *b = &c->block;
+    if (c->descent.steps < 1 || c->descent.steps > BASIN_MAX_LAYERS)
+        basin_graph_fail(graph, BASIN_BAD_VALUE, "a ViT of %d layers; expected 1 to %d",
+                         c->descent.steps, BASIN_MAX_LAYERS);
+    else if (b->dim < 1 || b->heads < 1 || b->head_dim < 1 || b->memories < 1)
+        basin_graph_fail(
+            graph, BASIN_BAD_VALUE,
+            "a ViT with D %lld, H %lld, Y %lld, %lld hidden units; expected at least 1 of each",
+            (long long)b->dim, (long long)b->heads, (long long)b->head_dim, (long long)b->memories);
+    return basin_model_status(graph);
+}
 
-basin_status basin_image_et_declare(basin_image_et *model, basin_params *params,
-                                    const basin_image_et_config *config) {
-    *model = (basin_image_et){.config = *config};
-    patches_config patches = {.tokens = config->tokens,
-                              .patch = config->patch,
-                              .dim = config->block.dim,
-                              .published = config->published_init,
-                              .cls = config->cls};
-    if (!config->published_init) model->config.block.init_query = paper_init;
-    patches_declare(&model->patches, params, &patches);
-    basin_status status = basin_block_declare(&model->block, params, "", &model->config.block);
-    patches_declare_decoder(&model->patches, params, &patches);
+basin_status basin_image_net_declare(basin_image_net *net, basin_params *params,
+                                     const basin_image_net_config *config) {
+    bool et = config->arch == BASIN_IMAGE_ET;
+    basin_status status = et ? BASIN_OK : check_vit(config, params->graph);
+    *net = (basin_image_net){.config = *config};
+    if (status) return status;
+    if (!config->published_init) net->config.block.init_query = paper_init;
+    declare_encoder(net, params);
+    status = et ? basin_block_declare(&net->block, params, "", &net->config.block)
+                : declare_layers(net, params);
+    declare_decoder(net, params);
     return status ? status : basin_model_status(params->graph);
 }
 
-basin_expr basin_image_et_encode(const basin_image_et *model, basin_expr patches,
-                                 basin_expr replaced) {
-    return patches_encode(&model->patches, patches, replaced);
+/* ---- patches to tokens and back ---- */
+
+basin_expr basin_image_net_encode(const basin_image_net *net, basin_expr patches,
+                                  basin_expr replaced) {
+    int64_t N = net->config.tokens, P = net->config.patch, D = net->config.block.dim;
+    if (!basin_model_shape_is(patches, BASIN_SHAPE(-1, N, P), "image: patches")) return NULL;
+    int64_t B = basin_expr_shape(patches).dim[0];
+    basin_expr x = basin_model_affine(patches, net->enc_w, net->enc_b);
+    x = basin_where(basin_reshape(replaced, BASIN_SHAPE(B, N, 1)), net->mask, x);
+    if (net->cls) {
+        basin_expr cls = basin_broadcast_to(net->cls, BASIN_SHAPE(B, 1, D));
+        x = basin_concat((basin_expr[]){cls, x}, 2, 1);
+    }
+    return basin_add(x, net->pos);
 }
 
-basin_expr basin_image_et_decode(const basin_image_et *model, basin_expr tokens) {
-    basin_expr g = basin_block_norm(&model->block, patches_tokens(&model->patches, tokens));
-    return basin_model_affine(g, model->patches.dec_w, model->patches.dec_b);
+basin_expr basin_image_net_decode(const basin_image_net *net, basin_expr tokens) {
+    if (net->cls) tokens = basin_slice(tokens, 1, 1, net->config.tokens);
+    basin_expr g = net->config.arch == BASIN_IMAGE_ET
+                       ? basin_block_norm(&net->block, tokens)
+                       : basin_layernorm(tokens, net->norm_g, net->norm_b, EPSILON);
+    return basin_model_affine(g, net->dec_w, net->dec_b);
 }
 
-basin_expr basin_image_et_forward(const basin_image_et *model, basin_expr patches,
-                                  basin_expr replaced, basin_expr *trace) {
-    basin_pattern pattern = {.exclude_self = !model->config.self_attention};
-    basin_block_bound bound = {.block = &model->block, .pattern = &pattern};
-    basin_energy energy = basin_block_energy(&bound);
-    basin_expr x = basin_image_et_encode(model, patches, replaced);
-    return basin_image_et_decode(model, basin_descend(&energy, x, &model->config.descent, trace));
+/* ---- steps ---- */
+
+static const basin_vit_layer *layer_of(const basin_image_net *net, int step) {
+    return &net->layer[net->config.arch == BASIN_IMAGE_VIT ? step : 0];
 }
+
+/* Heads side by side: [B, N, HY] -> [B, N, H, Y]. */
+static basin_expr split(const basin_image_net *net, basin_expr x) {
+    basin_shape s = basin_expr_shape(x);
+    return basin_reshape(x, BASIN_SHAPE(s.dim[0], s.dim[1], net->config.block.heads, -1));
+}
+
+static basin_expr project(const basin_image_net *net, basin_expr g, basin_expr w, basin_expr b) {
+    return split(net, basin_model_affine(g, w, b));
+}
+
+/* The shares of keys in the attention of queries, [B, H, N, N]. */
+static basin_expr share(const basin_image_net *net, const basin_vit_layer *l, basin_expr g) {
+    basin_expr q = project(net, g, l->wq, l->bq), k = project(net, g, l->wk, l->bk);
+    basin_expr score = basin_einsum("bnhy,bmhy->bhnm", q, k);
+    return basin_softmax(basin_scale(score, 1 / sqrt((double)net->config.block.head_dim)), -1);
+}
+
+static basin_expr mix(const basin_image_net *net, const basin_vit_layer *l, basin_expr g) {
+    const basin_block_config *c = &net->config.block;
+    basin_shape s = basin_expr_shape(g);
+    basin_expr given = share(net, l, g), v = project(net, g, l->wv, l->bv);
+    basin_expr mixed = basin_einsum("bhnm,bmhy->bnhy", given, v);
+    basin_shape flat = BASIN_SHAPE(s.dim[0], s.dim[1], c->heads * c->head_dim);
+    return basin_model_affine(basin_reshape(mixed, flat), l->wo, l->bo);
+}
+
+/* z (1 + erf(z / sqrt 2)) / 2 */
+static basin_expr gelu(basin_expr z) {
+    basin_expr gate = basin_offset(basin_erf(basin_scale(z, sqrt(0.5))), 1);
+    return basin_scale(basin_mul(z, gate), 0.5);
+}
+
+static basin_expr run_layer(const basin_image_net *net, const basin_vit_layer *l, basin_expr x) {
+    x = basin_add(x, mix(net, l, basin_layernorm(x, l->norm1_g, l->norm1_b, EPSILON)));
+    basin_expr g = basin_layernorm(x, l->norm2_g, l->norm2_b, EPSILON);
+    basin_expr h = gelu(basin_model_affine(g, l->mlp_w1, l->mlp_b1));
+    return basin_add(x, basin_model_affine(h, l->mlp_w2, l->mlp_b2));
+}
+
+basin_energy basin_image_net_energy(basin_block_bound *bound, basin_pattern *pattern,
+                                    const basin_image_net *net) {
+    *pattern = (basin_pattern){.exclude_self = !net->config.self_attention};
+    *bound = (basin_block_bound){.block = &net->block, .pattern = pattern};
+    return basin_block_energy(bound);
+}
+
+static basin_expr descend(const basin_image_net *net, basin_expr x, int steps, basin_expr *trace) {
+    basin_pattern pattern;
+    basin_block_bound bound;
+    basin_energy energy = basin_image_net_energy(&bound, &pattern, net);
+    basin_descent_spec spec = net->config.descent;
+    spec.steps = steps;
+    return basin_descend(&energy, x, &spec, trace);
+}
+
+basin_expr basin_image_net_step(const basin_image_net *net, basin_expr tokens, int step) {
+    basin_graph *graph = basin_expr_graph(net->enc_w);
+    bool again = net->config.descent.recompute;
+    if (net->config.arch == BASIN_IMAGE_ET) return descend(net, tokens, 1, NULL);
+    if (again) basin_recompute_begin(graph);
+    basin_expr x = basin_keep(run_layer(net, layer_of(net, step), tokens));
+    if (again) basin_recompute_end(graph);
+    return x;
+}
+
+basin_expr basin_image_net_forward(const basin_image_net *net, basin_expr patches,
+                                   basin_expr replaced, basin_expr *energy) {
+    bool et = net->config.arch == BASIN_IMAGE_ET;
+    int steps = net->config.descent.steps;
+    basin_expr x = basin_image_net_encode(net, patches, replaced);
+    if (et) x = descend(net, x, steps, energy);
+    for (int i = 0; !et && i < steps; i++) x = basin_image_net_step(net, x, i);
+    return basin_image_net_decode(net, x);
+}
+
+basin_expr basin_image_net_attention(const basin_image_net *net, basin_expr tokens, int step) {
+    const basin_block *b = &net->block;
+    const basin_vit_layer *l = layer_of(net, step);
+    basin_graph *graph = basin_expr_graph(net->enc_w);
+    if (net->config.arch != BASIN_IMAGE_ET)
+        return share(net, l, basin_layernorm(tokens, l->norm1_g, l->norm1_b, EPSILON));
+    basin_expr g = basin_block_norm(b, tokens);
+    basin_expr q = basin_einsum("bnd,hyd->bnhy", g, b->wq);
+    basin_expr k = basin_einsum("bnd,hyd->bnhy", g, b->wk);
+    basin_expr beta = basin_reshape(b->beta, BASIN_SHAPE(net->config.block.heads, 1, 1));
+    basin_expr score = basin_mul(basin_einsum("bnhy,bmhy->bhnm", q, k), beta);
+    if (!net->config.self_attention) /* far below all others: its share is 0 */
+        score =
+            basin_add(score, basin_scale(basin_eye(graph, basin_expr_shape(tokens).dim[1]), -1e9));
+    return basin_softmax(score, -1);
+}
+
+/* ---- the loss ---- */
 
 basin_expr basin_image_net_loss(basin_expr output, basin_expr patches, basin_expr occluded) {
     basin_shape shape = basin_expr_shape(patches);
@@ -113,124 +240,4 @@ basin_expr basin_image_net_loss(basin_expr output, basin_expr patches, basin_exp
     basin_expr error = basin_mul(basin_square(basin_sub(output, patches)), where);
     basin_expr count = basin_scale(basin_sum_all(occluded), (double)shape.dim[2]);
     return basin_div(basin_sum_all(error), count);
-}
-
-/* ---- the vision transformer: parameters ---- */
-
-static basin_status check_config(const basin_vit_config *c, basin_graph *graph) {
-    if (c->depth < 1 || c->depth > BASIN_MAX_LAYERS)
-        basin_graph_fail(graph, BASIN_BAD_VALUE, "a ViT of %d layers; expected 1 to %d", c->depth,
-                         BASIN_MAX_LAYERS);
-    else if (c->dim < 1 || c->heads < 1 || c->head_dim < 1 || c->hidden < 1)
-        basin_graph_fail(
-            graph, BASIN_BAD_VALUE,
-            "a ViT with D %lld, H %lld, Y %lld, %lld hidden units; expected at least 1 of each",
-            (long long)c->dim, (long long)c->heads, (long long)c->head_dim, (long long)c->hidden);
-    return basin_model_status(graph);
-}
-
-basin_status basin_vit_declare(basin_vit *model, basin_params *params,
-                               const basin_vit_config *config) {
-    *model = (basin_vit){.config = *config};
-    basin_vit_config *c = &model->config;
-    if (c->epsilon == 0) c->epsilon = 1e-5;
-    patches_config patches = {.tokens = c->tokens,
-                              .patch = c->patch,
-                              .dim = c->dim,
-                              .no_bias = c->no_bias,
-                              .cls = c->cls};
-    basin_status status = check_config(c, params->graph);
-    if (status) return status;
-    patches_declare(&model->patches, params, &patches);
-    int layers = c->shared ? 1 : c->depth;
-    basin_layer_config layer = {.dim = c->dim,
-                                .width = c->heads * c->head_dim,
-                                .hidden = c->hidden,
-                                .no_bias = c->no_bias,
-                                .gains = {"norm1_g", "norm2_g"}};
-    for (int i = 0; i < layers; i++) basin_model_layer_declare(&model->layer[i], params, &layer, i);
-    basin_shape vector = BASIN_SHAPE(c->dim);
-    basin_init none = {BASIN_INIT_CONSTANT, 0}, one = {BASIN_INIT_CONSTANT, 1};
-    model->norm.gain = basin_param_add(params, "", "norm_g", vector, one);
-    if (!c->no_bias) model->norm.bias = basin_param_add(params, "", "norm_b", vector, none);
-    patches_declare_decoder(&model->patches, params, &patches);
-    return basin_model_status(params->graph);
-}
-
-/* ---- the forward expression ---- */
-
-static basin_expr norm(const basin_vit *m, const basin_vit_norm *n, basin_expr x) {
-    return basin_model_norm_of(n, x, m->config.epsilon);
-}
-
-static void project(basin_expr *query, basin_expr *key, const basin_vit *m,
-                    const basin_vit_layer *l, basin_expr g) {
-    *query = basin_model_split(basin_model_affine(g, l->wq, l->bq), m->config.heads);
-    *key = basin_model_split(basin_model_affine(g, l->wk, l->bk), m->config.heads);
-}
-
-static basin_expr attention(const basin_vit *m, const basin_vit_layer *l, basin_expr g) {
-    const basin_vit_config *c = &m->config;
-    basin_shape s = basin_expr_shape(g);
-    basin_expr q, k;
-    project(&q, &k, m, l, g);
-    basin_expr v = basin_model_split(basin_model_affine(g, l->wv, l->bv), c->heads);
-    basin_expr score =
-        basin_scale(basin_einsum("bnhy,bmhy->bhnm", q, k), 1 / sqrt((double)c->head_dim));
-    basin_expr mixed = basin_einsum("bhnm,bmhy->bnhy", basin_softmax(score, -1), v);
-    basin_shape flat = BASIN_SHAPE(s.dim[0], s.dim[1], c->heads * c->head_dim);
-    return basin_model_affine(basin_reshape(mixed, flat), l->wo, l->bo);
-}
-
-void basin_vit_queries(basin_expr *query, basin_expr *key, const basin_vit *model,
-                       basin_expr tokens, int layer) {
-    const basin_vit_layer *l = &model->layer[model->config.shared ? 0 : layer];
-    project(query, key, model, l, norm(model, &l->norm1, tokens));
-}
-
-static basin_expr layer(const basin_vit *m, const basin_vit_layer *l, basin_expr x) {
-    x = basin_add(x, attention(m, l, norm(m, &l->norm1, x)));
-    return basin_add(x, basin_model_perceptron(l, x, m->config.epsilon));
-}
-
-basin_expr basin_vit_tokens(const basin_vit *model, basin_expr patches, basin_expr replaced,
-                            basin_expr *trace) {
-    const basin_vit_config *c = &model->config;
-    basin_expr x = patches_encode(&model->patches, patches, replaced);
-    basin_graph *graph = basin_expr_graph(model->patches.enc_w);
-    if (trace) trace[0] = x;
-    for (int i = 0; i < c->depth; i++) {
-        if (c->recompute) basin_recompute_begin(graph);
-        x = basin_keep(layer(model, &model->layer[c->shared ? 0 : i], x));
-        if (c->recompute) basin_recompute_end(graph);
-        if (trace) trace[i + 1] = x;
-    }
-    return x;
-}
-
-basin_expr basin_vit_decode(const basin_vit *model, basin_expr tokens) {
-    basin_expr g = norm(model, &model->norm, patches_tokens(&model->patches, tokens));
-    return basin_model_affine(g, model->patches.dec_w, model->patches.dec_b);
-}
-
-basin_expr basin_vit_forward(const basin_vit *model, basin_expr patches, basin_expr replaced) {
-    return basin_vit_decode(model, basin_vit_tokens(model, patches, replaced, NULL));
-}
-
-/* ---- any model of images ---- */
-
-basin_status basin_image_net_declare(basin_image_net *net, basin_params *params,
-                                     const basin_image_net_config *config) {
-    net->arch = config->arch;
-    if (config->arch == BASIN_IMAGE_ET)
-        return basin_image_et_declare(&net->et, params, &config->et);
-    basin_vit_config vit = config->vit;
-    vit.shared = config->arch == BASIN_IMAGE_ALBERT;
-    return basin_vit_declare(&net->vit, params, &vit);
-}
-
-basin_expr basin_image_net_forward(const basin_image_net *net, basin_expr patches,
-                                   basin_expr replaced) {
-    return net->arch == BASIN_IMAGE_ET ? basin_image_et_forward(&net->et, patches, replaced, NULL)
-                                       : basin_vit_forward(&net->vit, patches, replaced);
 }

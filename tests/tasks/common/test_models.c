@@ -8,6 +8,7 @@
 
 #include "support/lab.h"
 #include "tasks/common/layers.h"
+#include "tasks/pictures/net.h"
 
 static const basin_block_config tiny = {
     .dim = 4, .heads = 2, .head_dim = 3, .memories = 5, .learn_beta = true};
@@ -26,23 +27,23 @@ enum { B = 2, N = 4, P = 3 };
 
 typedef struct image_scene {
     lab lab;
-    basin_image_et model;
+    basin_image_net model;
     basin_expr patches, replaced, occluded, output, loss;
 } image_scene;
 
-static void image_open(image_scene *s, const char *backend, basin_image_et_config config) {
+static void image_open(image_scene *s, const char *backend, basin_image_net_config config) {
     static const double replaced[B * N] = {1, 0, 0, 1, 0, 0, 1, 0};
     static const double occluded[B * N] = {1, 1, 0, 1, 0, 0, 1, 0};
     double patches[B * N * P];
     lab *l = &s->lab;
     lab_open(l, backend, 1);
     config.tokens = N, config.patch = P, config.block = tiny;
-    must_declare(l, basin_image_et_declare(&s->model, &l->params, &config));
+    must_declare(l, basin_image_net_declare(&s->model, &l->params, &config));
     fill(patches, B * N * P, 1);
     s->patches = lab_input(l, "patches", BASIN_SHAPE(B, N, P), patches);
     s->replaced = lab_input(l, "replaced", BASIN_SHAPE(B, N), replaced);
     s->occluded = lab_input(l, "occluded", BASIN_SHAPE(B, N), occluded);
-    s->output = basin_image_et_forward(&s->model, s->patches, s->replaced, NULL);
+    s->output = basin_image_net_forward(&s->model, s->patches, s->replaced, NULL);
     s->loss = basin_image_net_loss(s->output, s->patches, s->occluded);
     lab_fill(l, 11, 0.7);
 }
@@ -50,9 +51,9 @@ static void image_open(image_scene *s, const char *backend, basin_image_et_confi
 TEST(image_gradients) {
     for (int i = 0; i < 4; i++) {
         image_scene s;
-        basin_image_et_config config = {.descent = {.steps = 2, .alpha = 0.2, .recompute = i == 3},
-                                        .cls = i % 2,
-                                        .self_attention = i / 2};
+        basin_image_net_config config = {.descent = {.steps = 2, .alpha = 0.2, .recompute = i == 3},
+                                         .cls = i % 2,
+                                         .self_attention = i / 2};
         image_open(&s, "ref", config);
         assert_int_equal(s.lab.params.count, i % 2 ? 13 : 12);
         lab_check_gradients(&s.lab, s.loss, 1e-6, i % 2 ? "image with CLS" : "image");
@@ -63,7 +64,7 @@ TEST(image_gradients) {
 /* What a replaced patch holds has no say; the loss reads the occluded patches alone. */
 TEST(image_masks) {
     image_scene s;
-    image_open(&s, "ref", (basin_image_et_config){.descent = {.steps = 2, .alpha = 0.1}});
+    image_open(&s, "ref", (basin_image_net_config){.descent = {.steps = 2, .alpha = 0.1}});
     double patches[B * N * P];
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor before = lab_value(&s.lab, s.output);
     double want = 0;
@@ -453,14 +454,14 @@ TEST(graphs_padded_gradients) {
 
 TEST(image_counts) {
     BASIN_AT_EXIT(lab_close) lab l;
-    basin_image_et model;
+    basin_image_net model;
     lab_open(&l, "ref", 1);
-    basin_image_et_config config = {
+    basin_image_net_config config = {
         .tokens = 196,
         .patch = 768,
         .block = {.dim = 768, .heads = 12, .head_dim = 64, .memories = 3072},
         .cls = true};
-    must_declare(&l, basin_image_et_declare(&model, &l.params, &config));
+    must_declare(&l, basin_image_net_declare(&model, &l.params, &config));
     int64_t block = 0;
     const basin_expr part[3] = {model.block.wk, model.block.wq, model.block.xi};
     for (int i = 0; i < 3; i++) block += basin_shape_count(basin_expr_shape(part[i]));
@@ -531,24 +532,24 @@ static void keeps(lab *l, const promise *wanted, size_t count) {
 TEST(first_values) {
     for (int published = 0; published < 2; published++) {
         lab l;
-        basin_image_et m;
-        basin_image_et_config config = {
+        basin_image_net m;
+        basin_image_net_config config = {
             .tokens = 40,
             .patch = 100,
             .block = {.dim = 100, .heads = 4, .head_dim = 25, .memories = 200},
             .published_init = published};
         lab_open(&l, "ref", 1);
-        must_declare(&l, basin_image_et_declare(&m, &l.params, &config));
+        must_declare(&l, basin_image_net_declare(&m, &l.params, &config));
         assert_int_equal(basin_params_init(&l.params, l.store, 3, NULL), BASIN_OK);
-        const promise paper[] = {{m.patches.enc_w, 0.02, 1}, {m.patches.dec_w, 0.02, 1},
+        const promise paper[] = {{m.enc_w, 0.02, 1}, {m.dec_w, 0.02, 1},
                                  {m.block.wk, 0.02, 1},      {m.block.xi, 0.02, 1},
-                                 {m.patches.pos, 0.02, 1},   {m.patches.enc_b, 0, 0}};
-        const promise code[] = {{m.patches.enc_w, 0.1, 0.2 / 0.8796},
-                                {m.patches.dec_w, 0.1, 0.2 / 0.8796},
+                                 {m.pos, 0.02, 1},   {m.enc_b, 0, 0}};
+        const promise code[] = {{m.enc_w, 0.1, 0.2 / 0.8796},
+                                {m.dec_w, 0.1, 0.2 / 0.8796},
                                 {m.block.wk, 0.002, 1},
                                 {m.block.xi, 0.02, 1},
-                                {m.patches.pos, 0.002, 1},
-                                {m.patches.enc_b, 0, 0}};
+                                {m.pos, 0.002, 1},
+                                {m.enc_b, 0, 0}};
         keeps(&l, published ? code : paper, 6);
         lab_close(&l);
     }
@@ -565,14 +566,14 @@ static void expect(lab *l, const char *a, const char *b) {
 }
 
 TEST(errors) {
-    basin_image_et_config image = {.descent = {.steps = 1, .alpha = 0.1}};
+    basin_image_net_config image = {.descent = {.steps = 1, .alpha = 0.1}};
     for (int i = 0; i < 3; i++) {
         image_scene s;
         image_open(&s, "ref", image);
         basin_expr narrow = lab_state(&s.lab, "narrow", BASIN_SHAPE(B, 1, P));
         basin_expr flat = lab_state(&s.lab, "flat", BASIN_SHAPE(N, P));
-        assert_null(i == 0   ? basin_image_et_forward(&s.model, narrow, s.replaced, NULL)
-                    : i == 1 ? basin_image_et_forward(&s.model, flat, s.replaced, NULL)
+        assert_null(i == 0   ? basin_image_net_forward(&s.model, narrow, s.replaced, NULL)
+                    : i == 1 ? basin_image_net_forward(&s.model, flat, s.replaced, NULL)
                              : basin_image_net_loss(s.output, flat, s.occluded));
         expect(&s.lab, i == 0 ? "[2, 1, 3]" : "[4, 3]", i < 2 ? "[-1, 4, 3]" : "[-1, -1, -1]");
     }

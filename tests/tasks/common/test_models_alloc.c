@@ -5,6 +5,7 @@
 #include "support/alloc_fail.h"
 #include "support/test.h"
 #include "tasks/common/layers.h"
+#include "tasks/pictures/net.h"
 
 static const basin_block_config block_config = {
     .dim = 4, .heads = 2, .head_dim = 2, .memories = 3, .learn_beta = true};
@@ -91,15 +92,15 @@ static basin_status run_descent(void *backend) {
 static const basin_descent_spec one_step = {.steps = 1, .alpha = 0.1, .recompute = true};
 
 static basin_expr image_loss(rig *r) {
-    basin_image_et model;
-    basin_image_et_config config = {
+    basin_image_net model;
+    basin_image_net_config config = {
         .tokens = TOKENS, .patch = 2, .block = block_config, .descent = one_step, .cls = true};
-    basin_image_et_declare(&model, &r->params, &config);
+    basin_image_net_declare(&model, &r->params, &config);
     basin_expr patches = basin_input(r->graph, "patches", BASIN_SHAPE(1, TOKENS, 2));
     basin_expr mask = basin_input(r->graph, "occluded", BASIN_SHAPE(1, TOKENS));
     if (built(r)) return NULL;
     basin_expr trace[4];
-    basin_expr output = basin_image_et_forward(&model, patches, mask, trace);
+    basin_expr output = basin_image_net_forward(&model, patches, mask, trace);
     return basin_image_net_loss(output, patches, mask);
 }
 

@@ -6,6 +6,7 @@
 
 #include "support/lab.h"
 #include "tasks/common/layers.h"
+#include "tasks/pictures/net.h"
 
 typedef basin_expr build(lab *l);
 
@@ -40,13 +41,13 @@ static const basin_block_config block = {
 static const basin_descent_spec descent = {.steps = 3, .alpha = 0.1, .recompute = true};
 
 static basin_expr image(lab *l) {
-    basin_image_et model;
-    basin_image_et_config config = {
+    basin_image_net model;
+    basin_image_net_config config = {
         .tokens = 99, .patch = 60, .block = block, .descent = descent, .cls = true};
-    basin_image_et_declare(&model, &l->params, &config);
+    basin_image_net_declare(&model, &l->params, &config);
     basin_expr patches = input(l, "patches", BASIN_SHAPE(3, 99, 60), 1);
     basin_expr mask = flags(l, "replaced", BASIN_SHAPE(3, 99), 2, 2);
-    basin_expr output = basin_image_et_forward(&model, patches, mask, NULL);
+    basin_expr output = basin_image_net_forward(&model, patches, mask, NULL);
     return basin_image_net_loss(output, patches, mask);
 }
 

@@ -1,5 +1,5 @@
-/* A descent step by step (Algorithm 1, figure 4): one plan encodes, an observer of
- * the descent decodes tokens and forces; with attention, and errors by step. See report.h. */
+/* A descent step by step (Algorithm 1, figure 4) in one plan: tokens and forces decoded, energies,
+ * attention; and errors by step. See report.h. */
 #include "base/sort.h"
 #include "base/states.h"
 #include "tasks/pictures/report/report.h"
@@ -33,61 +33,43 @@ void basin_image_attention_free(basin_image_attention *a) {
 
 /* Where that step is kept; -1: nowhere. */
 static int place_of(const basin_image_attention *a, int step) {
-    for (int i = 0; a && i < a->steps; i++)
+    for (int i = 0; a && a->share && i < a->steps; i++)
         if (a->step[i] == step) return i;
     return -1;
 }
 
-/* exp(score - greatest) of one query and all keys, and the bytes of it. */
-static void set_row(uint8_t *share, double *score, const float *query, const float *key,
-                    const basin_image_attention *a, int64_t self, int64_t head_dim) {
-    double max = -INFINITY;
-    for (int64_t k = 0; k < a->keys; k++) {
-        score[k] = k == self ? -INFINITY : 0;
-        for (int64_t y = 0; y < head_dim && k != self; y++)
-            score[k] += (double)query[y] * key[k * a->heads * head_dim + y];
-        max = fmax(max, score[k]);
-    }
-    for (int64_t k = 0; k < a->keys; k++)
-        share[k] = k == self ? 0 : (uint8_t)lrint(255 * exp(score[k] - max));
+/* Row `row` [picture, head, patch] of the shares of a step, its greatest as 255. */
+static void set_row(basin_image_attention *a, int at, const float *shares, int64_t row) {
+    int64_t n = row % a->tokens, h = row / a->tokens % a->heads, b = row / a->tokens / a->heads;
+    int64_t query = a->keys - a->tokens + n; /* past CLS */
+    const float *from = shares + ((b * a->heads + h) * a->keys + query) * a->keys;
+    uint8_t *to = a->share + (((b * a->steps + at) * a->heads + h) * a->tokens + n) * a->keys;
+    float max = 0;
+    for (int64_t k = 0; k < a->keys; k++) max = fmaxf(max, from[k]);
+    for (int64_t k = 0; k < a->keys; k++) to[k] = basin_image_byte((double)(from[k] / max));
 }
 
-/* Fills in one of the steps from queries, times beta, and keys [count, keys, H, Y]. */
-static basin_status set_shares(basin_image_attention *a, int at, const float *query,
-                               const float *key, int64_t head_dim, bool exclude_self,
-                               basin_error *error) {
-    int64_t row = a->heads * head_dim, skip = a->keys - a->tokens;
-    BASIN_SCRATCH_RAW(double, score, a->keys, "scores of attention", error);
-    for (int64_t b = 0; b < a->pictures; b++)
-        for (int64_t h = 0; h < a->heads; h++)
-            for (int64_t n = 0; n < a->tokens; n++) {
-                int64_t to = ((b * a->steps + at) * a->heads + h) * a->tokens + n;
-                int64_t from = (b * a->keys + skip + n) * row + h * head_dim;
-                set_row(a->share + to * a->keys, score, query + from,
-                        key + b * a->keys * row + h * head_dim, a, exclude_self ? skip + n : -1,
-                        head_dim);
-            }
-    return BASIN_OK;
-}
+/* ---- expressions ---- */
 
-/* ---- an observer of the descent ---- */
+/* What is seen of a step. */
+typedef struct view {
+    basin_expr decoded, force[2];    /* [B, N, P] */
+    basin_expr energy[2], square[2]; /* [B]; square: of the force on replaced tokens, mean */
+    basin_expr share;                /* [B, H, N (+ 1), N (+ 1)], or NULL */
+} view;
 
-typedef struct watcher {
-    basin_image_trace *trace;
-    const uint8_t *mask; /* [B, N] */
+typedef struct tracer {
     basin_image_graph graph;
-    basin_plan *encoder, *plan; /* plan: what is seen of the tokens */
-    basin_descent *descent;
-    basin_pattern pattern;
-    basin_expr first;                     /* tokens [B, N (+ 1), D] of the patches */
-    basin_expr decoded, force[2];         /* [B, N, P] */
-    basin_expr square[2];                 /* [B, N (+ 1)] mean square of a token's force */
-    basin_expr use;                       /* [M], or NULL */
-    basin_expr query, key;                /* [B, N (+ 1), H, Y], queries times beta; or NULL */
-    basin_tensor state, picture, numbers; /* tokens; [B, N, P]; [B, N (+ 1)] */
-} watcher;
+    basin_plan *plan;
+    view *step;     /* [T + 1] */
+    basin_expr use; /* [M], or NULL */
+} tracer;
 
-/* ---- the expressions ---- */
+static void tracer_free(tracer *s) {
+    basin_plan_free(s->plan);
+    basin_image_graph_free(&s->graph);
+    free(s->step);
+}
 
 /* Each memory's share of the Hopfield energy, up to a factor; for a log-sum-exp, of its weights. */
 static basin_expr build_use(const basin_block *block, basin_expr g) {
@@ -100,213 +82,93 @@ static basin_expr build_use(const basin_block *block, basin_expr g) {
     return basin_sum(use, 0, 2);
 }
 
-/* g [B, N, D] by the heads' matrices w [H, Y, D] -> [B, N, H, Y] */
-static basin_expr project(basin_expr g, basin_expr w) {
-    basin_shape s = basin_expr_shape(w), tokens = basin_expr_shape(g);
-    basin_expr flat = basin_reshape(w, BASIN_SHAPE(s.dim[0] * s.dim[1], s.dim[2]));
-    return basin_reshape(basin_matmul_t(g, false, flat, true),
-                         BASIN_SHAPE(tokens.dim[0], tokens.dim[1], s.dim[0], s.dim[1]));
+/* Mean square of the force over the replaced tokens of each picture. */
+static basin_expr build_square(const tracer *s, basin_expr force) {
+    basin_expr square = basin_mean(basin_square(force), -1, 1), replaced = s->graph.replaced;
+    int64_t N = basin_expr_shape(replaced).dim[1];
+    square = basin_slice(square, 1, basin_expr_shape(square).dim[1] - N, N);
+    basin_expr count = basin_maximum(basin_sum(replaced, 1, 1), basin_scalar(s->graph.graph, 1));
+    return basin_div(basin_sum(basin_mul(square, replaced), 1, 1), count);
 }
 
-static void build_attention(watcher *s, basin_expr g) {
-    const basin_block *b = &s->graph.net.et.block;
-    basin_expr beta = basin_reshape(b->beta, BASIN_SHAPE(b->config.heads, 1));
-    s->query = basin_mul(project(g, b->wq), beta);
-    s->key = project(g, b->wk);
-}
-
-static basin_observer observe;
-
-/* The descent, and the expressions of what is seen of its tokens. */
-static basin_status build(watcher *s, const basin_image_trace *t, basin_image_model *model,
-                          basin_error *error) {
-    basin_image_et *m = &s->graph.net.et;
-    s->pattern = (basin_pattern){.exclude_self = !m->config.self_attention};
-    basin_block_bound bound = {.block = &m->block, .pattern = &s->pattern};
-    basin_energy energy = basin_block_energy(&bound);
-    basin_descent_spec spec = {.steps = t->steps, .alpha = m->config.descent.alpha};
-    basin_stop stop = {.observe = observe, .context = s};
-    s->first = basin_image_et_encode(m, s->graph.patches, s->graph.replaced);
-    BASIN_TRY(basin_graph_check(s->graph.graph, error));
-    BASIN_TRY(basin_descent_new(&s->descent, model->store, &energy, s->graph.graph,
-                                basin_expr_shape(s->first), &spec, &stop, error));
-    basin_expr tokens = basin_descent_tokens(s->descent, 0);
-    basin_expr g = basin_block_norm(&m->block, tokens);
-    s->decoded = basin_image_et_decode(m, tokens);
-    for (int p = 0; p < t->parts; p++) {
-        basin_expr force = basin_neg(basin_grad(basin_energy_term(&energy, g, p), g));
-        s->force[p] = basin_image_et_decode(m, force);
-        s->square[p] = basin_mean(basin_square(force), -1, 1);
+static void build_parts(tracer *s, view *v, basin_expr tokens, int parts) {
+    const basin_image_net *net = &s->graph.net;
+    basin_pattern pattern;
+    basin_block_bound bound;
+    basin_energy energy = basin_image_net_energy(&bound, &pattern, net);
+    basin_expr g = basin_block_norm(&net->block, tokens);
+    for (int p = 0; p < parts; p++) {
+        v->energy[p] = basin_energy_term(&energy, g, p);
+        basin_expr force = basin_neg(basin_grad(v->energy[p], g));
+        v->force[p] = basin_image_net_decode(net, force);
+        v->square[p] = build_square(s, force);
     }
-    if (m->block.xi) s->use = build_use(&m->block, g);
-    if (m->block.wq && t->attention && t->attention->share) build_attention(s, g);
-    return basin_graph_check(s->graph.graph, error);
+    s->use = net->block.xi ? build_use(&net->block, g) : NULL; /* the last one counts */
 }
 
-static basin_status make_plans(watcher *s, basin_image_model *model, basin_error *error) {
-    basin_expr output[8] = {s->decoded};
-    int outputs = 1;
-    for (int p = 0; p < s->trace->parts; p++) {
-        output[outputs++] = s->force[p];
-        output[outputs++] = s->square[p];
+static basin_status build(tracer *s, const basin_image_trace *t, basin_image_model *model,
+                          basin_error *error) {
+    const basin_image_net *net = &s->graph.net;
+    basin_expr x = basin_image_net_encode(net, s->graph.patches, s->graph.replaced);
+    int outputs = 0;
+    BASIN_SCRATCH_RAW(basin_expr, output, (t->steps + 1) * 8 + 1, "a trace", error);
+    BASIN_TRY(BASIN_NEW(&s->step, t->steps + 1, "a trace", error));
+    for (int i = 0; i <= t->steps; i++) {
+        view *v = &s->step[i];
+        output[outputs++] = v->decoded = basin_image_net_decode(net, x);
+        if (t->parts) build_parts(s, v, x, t->parts);
+        for (int p = 0; p < t->parts; p++) {
+            output[outputs++] = v->force[p];
+            output[outputs++] = v->energy[p];
+            output[outputs++] = v->square[p];
+        }
+        if (place_of(t->attention, i) >= 0)
+            output[outputs++] = v->share = basin_image_net_attention(net, x, i);
+        if (i < t->steps) x = basin_image_net_step(net, x, i);
     }
     if (s->use) output[outputs++] = s->use;
-    if (s->query) output[outputs++] = s->query;
-    if (s->key) output[outputs++] = s->key;
-    basin_plan_spec first = {.output = &s->first, .outputs = 1};
-    basin_plan_spec seen = {.output = output, .outputs = outputs};
-    BASIN_TRY(basin_plan_new(&s->encoder, model->store, &first, error));
-    return basin_plan_new(&s->plan, model->store, &seen, error);
-}
-
-static basin_status make_tensors(watcher *s, basin_error *error) {
-    basin_shape shape = basin_expr_shape(s->first);
-    BASIN_TRY(basin_tensor_new(&s->state, BASIN_F32, shape, error));
-    BASIN_TRY(basin_tensor_new(&s->picture, BASIN_F32, basin_expr_shape(s->decoded), error));
-    shape.rank = 2;
-    return basin_tensor_new(&s->numbers, BASIN_F64, shape, error);
-}
-
-static void watcher_free(watcher *s) {
-    basin_plan_free(s->encoder);
-    basin_plan_free(s->plan);
-    basin_descent_free(s->descent);
-    basin_tensor_free(&s->state);
-    basin_tensor_free(&s->picture);
-    basin_tensor_free(&s->numbers);
-    basin_image_graph_free(&s->graph);
+    basin_plan_spec spec = {.output = output, .outputs = outputs};
+    BASIN_TRY(basin_graph_check(s->graph.graph, error));
+    return basin_plan_new(&s->plan, model->store, &spec, error);
 }
 
 /* ---- running ---- */
 
-static basin_status read_picture(float *out, watcher *s, basin_expr from, int step,
-                                 basin_error *error) {
-    BASIN_TRY(basin_plan_read(&s->picture, s->plan, from, error));
-    size_t bytes = basin_tensor_bytes(&s->picture);
-    memcpy((char *)out + (size_t)step * bytes, s->picture.data, bytes);
+static basin_status read_shares(basin_image_attention *a, int at, const tracer *s, basin_expr share,
+                                basin_error *error) {
+    int64_t count = basin_shape_count(basin_expr_shape(share));
+    BASIN_SCRATCH_RAW(float, shares, count, "maps of attention", error);
+    BASIN_TRY(basin_values_read(s->plan, share, shares, BASIN_F32, error));
+    for (int64_t row = 0; row < a->pictures * a->heads * a->tokens; row++)
+        set_row(a, at, shares, row);
     return BASIN_OK;
 }
 
-/* Each picture's mean square over its replaced tokens. */
-static basin_status read_square(double *square, watcher *s, basin_expr from, basin_error *error) {
-    BASIN_TRY(basin_plan_read(&s->numbers, s->plan, from, error));
-    int64_t all = s->numbers.shape.dim[1], N = s->picture.shape.dim[1];
-    for (int64_t b = 0; b < s->numbers.shape.dim[0]; b++) {
-        const double *number = (double *)s->numbers.data + b * all + (all - N);
-        double sum = 0;
-        int64_t count = 0;
-        for (int64_t n = 0; n < N; n++)
-            if (s->mask[b * N + n] == BASIN_PATCH_REPLACED) sum += number[n], count++;
-        square[b] = count ? sum / (double)count : 0;
-    }
-    return BASIN_OK;
-}
-
-/* Queries and keys of one step or layer -> shares of attention, where the step is requested. */
-static basin_status read_attention(basin_image_trace *t, basin_plan *plan, basin_expr query,
-                                   basin_expr key, int step, bool exclude_self,
-                                   basin_error *error) {
-    int at = place_of(t->attention, step);
-    if (!query || at < 0) return BASIN_OK;
-    basin_shape shape = basin_expr_shape(query);
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor q = {0};
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor k = {0};
-    BASIN_TRY(basin_tensor_new(&q, BASIN_F32, shape, error));
-    BASIN_TRY(basin_tensor_new(&k, BASIN_F32, shape, error));
-    BASIN_TRY(basin_plan_read(&q, plan, query, error));
-    BASIN_TRY(basin_plan_read(&k, plan, key, error));
-    return set_shares(t->attention, at, q.data, k.data, shape.dim[3], exclude_self, error);
-}
-
-static basin_status observe(void *context, const basin_descent_state *now, basin_error *error) {
-    watcher *s = context;
-    basin_image_trace *t = s->trace;
-    int64_t at = now->step * t->count;
-    BASIN_TRY(basin_plan_run(s->plan, error));
-    BASIN_TRY(read_picture(t->token, s, s->decoded, now->step, error));
+static basin_status read_step(basin_image_trace *t, const tracer *s, int i, basin_error *error) {
+    const view *v = &s->step[i];
+    int64_t at = i * basin_shape_count(basin_expr_shape(v->decoded));
+    BASIN_TRY(basin_values_read(s->plan, v->decoded, t->token + at, BASIN_F32, error));
     for (int p = 0; p < t->parts; p++) {
-        BASIN_TRY(read_picture(t->force[p], s, s->force[p], now->step, error));
-        BASIN_TRY(read_square(t->square[p] + at, s, s->square[p], error));
-        memcpy(t->energy[p] + at, now->energy + p * now->samples,
-               (size_t)t->count * sizeof *now->energy);
+        double *energy = t->energy[p] + i * t->count, *square = t->square[p] + i * t->count;
+        BASIN_TRY(basin_values_read(s->plan, v->force[p], t->force[p] + at, BASIN_F32, error));
+        BASIN_TRY(basin_values_read(s->plan, v->energy[p], energy, BASIN_F64, error));
+        BASIN_TRY(basin_values_read(s->plan, v->square[p], square, BASIN_F64, error));
     }
-    BASIN_TRY(
-        read_attention(t, s->plan, s->query, s->key, now->step, s->pattern.exclude_self, error));
-    if (!t->use || now->step < t->steps) return BASIN_OK;
-    return basin_values_read(s->plan, s->use, t->use, BASIN_F64, error);
+    if (!v->share) return BASIN_OK;
+    return read_shares(t->attention, place_of(t->attention, i), s, v->share, error);
 }
 
-static basin_status descend(basin_image_trace *t, basin_image_model *model, const float *patches,
-                            const uint8_t *mask, basin_error *error) {
-    BASIN_AT_EXIT(watcher_free) watcher s = {.trace = t, .mask = mask};
-    BASIN_AT_EXIT(basin_descent_result_free) basin_descent_result done = {0};
+static basin_status run(basin_image_trace *t, basin_image_model *model, const float *patches,
+                        const uint8_t *mask, basin_error *error) {
+    BASIN_AT_EXIT(tracer_free) tracer s = {0};
     basin_image_settings settings = basin_image_run_settings(model);
     BASIN_TRY(basin_image_graph_new(&s.graph, &settings, t->count, error));
     BASIN_TRY(build(&s, t, model, error));
-    BASIN_TRY(make_plans(&s, model, error));
-    BASIN_TRY(make_tensors(&s, error));
-    BASIN_TRY(basin_image_write_batch(s.encoder, &s.graph, patches, mask, t->count, error));
-    BASIN_TRY(basin_plan_run(s.encoder, error));
-    BASIN_TRY(basin_plan_read(&s.state, s.encoder, s.first, error));
-    return basin_descent_run(s.descent, &done, &s.state, error);
+    BASIN_TRY(basin_image_write_batch(s.plan, &s.graph, patches, mask, t->count, error));
+    BASIN_TRY(basin_plan_run(s.plan, error));
+    for (int i = 0; i <= t->steps; i++) BASIN_TRY(read_step(t, &s, i, error));
+    return t->use ? basin_values_read(s.plan, s.use, t->use, BASIN_F64, error) : BASIN_OK;
 }
-
-/* ---- the layers of a ViT ---- */
-
-typedef struct layers {
-    basin_image_graph graph;
-    basin_plan *plan;
-    basin_expr decoded[BASIN_MAX_LAYERS + 1];                  /* [B, N, P] */
-    basin_expr query[BASIN_MAX_LAYERS], key[BASIN_MAX_LAYERS]; /* [B, N (+ 1), H, Y]; or NULL */
-} layers;
-
-static void layers_free(layers *l) {
-    basin_plan_free(l->plan);
-    basin_image_graph_free(&l->graph);
-}
-
-/* Tokens before each layer, decoded as if it were the last; what its attention asks. */
-static basin_status build_layers(layers *l, const basin_image_trace *t, basin_image_model *model,
-                                 basin_error *error) {
-    const basin_vit *vit = &l->graph.net.vit;
-    basin_expr token[BASIN_MAX_LAYERS + 1], output[3 * BASIN_MAX_LAYERS + 1];
-    double beta = 1 / sqrt((double)vit->config.head_dim);
-    int outputs = 0;
-    basin_vit_tokens(vit, l->graph.patches, l->graph.replaced, token);
-    for (int i = 0; i <= t->steps; i++)
-        output[outputs++] = l->decoded[i] = basin_vit_decode(vit, token[i]);
-    for (int i = 0; i < t->steps; i++) {
-        if (place_of(t->attention, i) < 0) continue;
-        basin_vit_queries(&l->query[i], &l->key[i], vit, token[i], i);
-        output[outputs++] = l->query[i] = basin_scale(l->query[i], beta);
-        output[outputs++] = l->key[i];
-    }
-    basin_plan_spec spec = {.output = output, .outputs = outputs};
-    BASIN_TRY(basin_graph_check(l->graph.graph, error));
-    return basin_plan_new(&l->plan, model->store, &spec, error);
-}
-
-static basin_status read_layers(basin_image_trace *t, layers *l, basin_error *error) {
-    for (int i = 0; i <= t->steps; i++) {
-        float *token = t->token + i * basin_shape_count(basin_expr_shape(l->decoded[i]));
-        BASIN_TRY(basin_values_read(l->plan, l->decoded[i], token, BASIN_F32, error));
-        if (i < t->steps)
-            BASIN_TRY(read_attention(t, l->plan, l->query[i], l->key[i], i, false, error));
-    }
-    return BASIN_OK;
-}
-
-static basin_status pass_layers(basin_image_trace *t, basin_image_model *model,
-                                const float *patches, const uint8_t *mask, basin_error *error) {
-    BASIN_AT_EXIT(layers_free) layers l = {0};
-    BASIN_TRY(basin_image_graph_new(&l.graph, &model->settings, t->count, error));
-    BASIN_TRY(build_layers(&l, t, model, error));
-    BASIN_TRY(basin_image_write_batch(l.plan, &l.graph, patches, mask, t->count, error));
-    BASIN_TRY(basin_plan_run(l.plan, error));
-    return read_layers(t, &l, error);
-}
-
-/* ---- the whole ---- */
 
 static basin_status make_room(basin_image_trace *t, const basin_image_settings *s,
                               basin_error *error) {
@@ -339,8 +201,7 @@ basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_attenti
     if (et && s->attention) trace->part[trace->parts++] = "attention";
     if (et && s->hopfield) trace->part[trace->parts++] = "hopfield";
     BASIN_TRY_OR(make_room(trace, s, error), basin_image_trace_free(trace));
-    BASIN_TRY_OR((et ? descend : pass_layers)(trace, model, patches, mask, error),
-                 basin_image_trace_free(trace));
+    BASIN_TRY_OR(run(trace, model, patches, mask, error), basin_image_trace_free(trace));
     return BASIN_OK;
 }
 
@@ -354,17 +215,19 @@ void basin_image_trace_free(basin_image_trace *trace) {
 
 /* ---- error, PSNR and energy step by step, as means over pictures ---- */
 
+/* All in one piece of memory. */
 static basin_status course_room(basin_image_course *c, const basin_image_trace *t,
                                 const basin_image_settings *s, basin_error *error) {
-    size_t frames = (size_t)(t->steps + 1);
+    size_t frames = (size_t)(t->steps + 1), memories = t->use ? (size_t)s->memories : 0;
     *c = (basin_image_course){.steps = t->steps, .parts = t->parts};
-    BASIN_TRY(BASIN_NEW(&c->mse, frames, "the course of a descent", error));
-    BASIN_TRY(BASIN_NEW(&c->psnr, frames, "the course of a descent", error));
-    for (int p = 0; p < t->parts; p++) {
-        BASIN_TRY(BASIN_NEW(&c->energy[p], frames, "the course of a descent", error));
-        BASIN_TRY(BASIN_NEW(&c->size[p], frames, "the course of a descent", error));
+    BASIN_TRY(BASIN_NEW(&c->mse, 6 * frames + memories, "the course of a descent", error));
+    c->psnr = c->mse + frames;
+    for (int p = 0; p < 2; p++) {
+        c->energy[p] = c->mse + (size_t)(2 + p) * frames;
+        c->size[p] = c->mse + (size_t)(4 + p) * frames;
     }
-    return t->use ? BASIN_NEW(&c->use, s->memories, "the course of a descent", error) : BASIN_OK;
+    if (memories) c->use = c->mse + 6 * frames;
+    return BASIN_OK;
 }
 
 static void add_energies(basin_image_course *c, const basin_image_trace *t) {
@@ -422,20 +285,11 @@ void basin_image_course_end(basin_image_course *c) {
     double part = 1 / (double)c->pictures;
     c->mean_mse *= part;
     c->mean_psnr *= part;
-    for (int step = 0; step <= c->steps; step++) {
-        c->mse[step] *= part;
-        c->psnr[step] *= part;
-        for (int p = 0; p < c->parts; p++) {
-            c->energy[p][step] *= part;
-            c->size[p][step] = sqrt(c->size[p][step] * part);
-        }
-    }
+    for (int i = 0; i < 6 * (c->steps + 1); i++) c->mse[i] *= part;
+    for (int i = 0; i < 2 * (c->steps + 1); i++) c->size[0][i] = sqrt(c->size[0][i]);
 }
 
 void basin_image_course_free(basin_image_course *c) {
-    BASIN_FREE(c->mse, c->psnr, c->use);
-    for (int p = 0; p < 2; p++) {
-        BASIN_FREE(c->energy[p], c->size[p]);
-    }
+    free(c->mse);
     *c = (basin_image_course){0};
 }

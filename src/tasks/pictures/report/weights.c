@@ -19,13 +19,13 @@ static basin_status evaluate(basin_tensor *result, const basin_image_graph *g,
  */
 static basin_status decode(float **patches, const basin_image_graph *g, basin_image_model *model,
                            basin_expr state, int64_t rows, basin_error *error) {
-    const basin_image_et *m = &g->net.et;
+    const basin_image_net *m = &g->net;
     basin_shape shape = BASIN_SHAPE(rows, basin_image_patch_values(&model->settings));
     if (!state) return BASIN_OK;
     BASIN_TRY(BASIN_NEW_RAW(patches, basin_shape_count(shape), "decoded weights", error));
     basin_expr norm =
         basin_block_norm(&m->block, basin_reshape(state, BASIN_SHAPE(rows, model->settings.dim)));
-    basin_expr out = basin_add(basin_matmul(norm, m->patches.dec_w), m->patches.dec_b);
+    basin_expr out = basin_add(basin_matmul(norm, m->dec_w), m->dec_b);
     basin_tensor result = basin_tensor_borrow(*patches, BASIN_F32, shape);
     return evaluate(&result, g, model, out, error);
 }
@@ -68,7 +68,7 @@ basin_status basin_image_weights_new(basin_image_weights *weights, basin_image_m
     BASIN_TRY(compare_positions(&weights->cosine, model, error));
     if (strcmp(s->arch, "et") != 0) return BASIN_OK;
     BASIN_TRY(basin_image_graph_new(&g, s, 1, error));
-    const basin_block *block = &g.net.et.block;
+    const basin_block *block = &g.net.block;
     /* the gain as it is used, whatever the parameter is that it comes from */
     basin_tensor gamma = basin_tensor_borrow(&weights->gamma, BASIN_F64, BASIN_SCALAR);
     BASIN_TRY(evaluate(&gamma, &g, model, basin_scale(block->gamma, 1), error));
