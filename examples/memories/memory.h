@@ -42,7 +42,7 @@ static separation find_function(const char *name) {
 
 typedef struct memory {
     separation function;
-    double power, beta; /* n of power; of softmax and behind */
+    double power, beta; /* n of power; of softmax and those after it */
     bool binary;        /* states are +1 and -1: above and below the middle of the values */
     int64_t height, width, channels; /* of patterns that are pictures of values 0 .. 1; or 0 */
     int64_t count, dim;              /* M, D */
@@ -152,11 +152,10 @@ static void memory_open(memory *m, const char *path) {
 /* The memory as expressions. */
 typedef struct formula {
     const memory *memory;
-    basin_zoo_dense dense;
-    basin_zoo_hopfield hopfield;
-    basin_zoo_lsr lsr;
-    basin_energy inner, energy; /* of the zoo; of the descent */
-    basin_term term;            /* of the latter, where it is another */
+    basin_expr xi, beta;  /* [M, D] keys; [] */
+    const basin_zoo *zoo; /* the published model */
+    basin_energy energy;  /* of the descent */
+    basin_term term;      /* of that, where it is another */
     basin_substep turn;
 } formula;
 
@@ -164,7 +163,7 @@ typedef struct formula {
 static basin_expr convex(const void *context, basin_expr x) {
     const formula *f = context;
     basin_expr half = basin_scale(basin_sum(basin_square(x), -1, 1), 0.5);
-    return basin_sub(basin_energy_total(&f->inner, x), half);
+    return basin_sub(basin_energy_total(&f->zoo->energy, x), half);
 }
 
 /* The force itself becomes the state. */
@@ -177,10 +176,10 @@ static basin_expr replace(const void *context, basin_expr force, basin_expr x, b
 static basin_expr to_mean(const void *context, basin_expr force, basin_expr x, basin_expr t) {
     const formula *f = context;
     (void)t;
-    basin_expr energy = basin_energy_total(&f->inner, x),
+    basin_expr energy = basin_energy_total(&f->zoo->energy, x),
                one = basin_scalar(basin_expr_graph(x), 1);
-    basin_expr inside = basin_exp(basin_neg(basin_mul(f->lsr.beta, energy)));
-    basin_expr count = basin_maximum(basin_zoo_lsr_support(&f->lsr, x), one);
+    basin_expr inside = basin_exp(basin_neg(basin_mul(f->beta, energy)));
+    basin_expr count = basin_maximum(basin_zoo_output(f->zoo, "support", x), one);
     basin_expr move = basin_mul(force, basin_expand_dims(basin_div(inside, count), -1, 1));
     return f->memory->binary ? basin_add(move, basin_scale(x, 1e-4)) : move;
 }
@@ -198,25 +197,26 @@ static basin_expr to_sphere(const void *context, basin_expr x, basin_expr t) {
 }
 
 static void write_formula(formula *f, const memory *m, basin_graph *graph) {
-    basin_expr xi = basin_state(graph, "keys", m->keys.shape), beta = basin_scalar(graph, m->beta);
-    basin_zoo_entropy entropy = (basin_zoo_entropy)((int)m->function - SOFTMAX + BASIN_ZOO_SOFTMAX);
-    *f = (formula){.memory = m,
-                   .dense = {.xi = xi, .power = m->function == CLASSICAL ? 2 : m->power},
-                   .hopfield = {.xi = xi, .beta = beta, .entropy = entropy},
-                   .lsr = {.xi = xi, .beta = beta, .epsilon = 1e-12},
-                   .turn = {.context = f}};
     bool dense = m->function <= POWER, lsr = m->function == LSR;
-    if (dense)
-        f->inner = basin_zoo_dense_energy(&f->dense);
-    else
-        f->inner = lsr ? basin_zoo_lsr_energy(&f->lsr) : basin_zoo_hopfield_energy(&f->hopfield);
+    *f = (formula){.memory = m,
+                   .xi = basin_state(graph, "keys", m->keys.shape),
+                   .beta = basin_scalar(graph, m->beta),
+                   .turn = {.context = f}};
+    basin_zoo_value value[3] = {{"xi", .expr = f->xi}};
+    int values = 1;
+    if (m->function == POWER) value[values++] = (basin_zoo_value){"power", .number = m->power};
+    if (!dense) value[values++] = (basin_zoo_value){"beta", .expr = f->beta};
+    if (lsr) value[values++] = (basin_zoo_value){"epsilon", .number = 1e-12};
+    const char *name = m->function == SOFTMAX ? "hopfield" : function_name[m->function];
+    f->zoo = basin_zoo_build(graph, name, value, values);
+    must(basin_graph_check(graph, &error));
     if (lsr)
         f->turn.move = to_mean;
     else if (dense || m->binary)
         f->turn.move = replace;
     if (dense) f->turn.project = to_sphere;
     if (m->binary) f->turn.project = to_signs;
-    f->energy = f->inner;
+    f->energy = f->zoo->energy;
     f->term = (basin_term){"memories", convex, f};
     if (m->binary && !dense && !lsr) f->energy.term = &f->term;
 }
@@ -224,8 +224,8 @@ static void write_formula(formula *f, const memory *m, basin_graph *graph) {
 /* Each memory's share of a state, [cues, M]; they sum to 1 at most. */
 static basin_expr shares(const formula *f, basin_expr x) {
     const memory *m = f->memory;
-    basin_expr overlap = basin_matmul_t(x, false, f->dense.xi, true), w = overlap;
-    if (m->function > POWER && m->function < LSR) return basin_zoo_hopfield_recall(&f->hopfield, x);
+    basin_expr overlap = basin_matmul_t(x, false, f->xi, true), w = overlap;
+    if (m->function > POWER && m->function < LSR) return basin_zoo_output(f->zoo, "recall", x);
     if (m->function == POWER) w = basin_power_scalar(basin_relu(overlap), m->power - 1);
     if (m->function == LSR) { /* 1 where 1 - beta/2 (|x|^2 + 1 - 2 overlap) > 0 */
         basin_expr length = basin_expand_dims(basin_sum(basin_square(x), -1, 1), -1, 1);
@@ -249,7 +249,7 @@ static void read_end(recalled *r, const memory *m, const formula *f, basin_engin
                      basin_expr x) {
     int64_t cues = basin_expr_shape(x).dim[0];
     basin_tensor lengths = basin_tensor_borrow(m->length, BASIN_F32, BASIN_SHAPE(m->count));
-    basin_expr length = basin_input(engine->graph, "length", lengths.shape), xi = f->dense.xi;
+    basin_expr length = basin_input(engine->graph, "length", lengths.shape), xi = f->xi;
     basin_expr out[] = {basin_argmax(basin_matmul_t(x, false, xi, true), 1),
                         basin_matmul(basin_mul(shares(f, x), length), xi)};
     basin_feed given[] = {{x, r->path.x}, {length, &lengths}};

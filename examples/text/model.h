@@ -7,7 +7,7 @@
  *     E_A = -(1 / beta) sum over heads h of log sum over B <= A of exp(beta g_A . H_h g_B)
  *           - scale g_A . (W2 gelu(W1 g_A + b1) + b2)
  *
- * and all T steps use the same weights. The program states the energy (basin_zoo_nrgpt_energy);
+ * and all T steps use the same weights. The program states the energy (basin/zoo.h, "nrgpt");
  * Basin derives the force and, through all steps, the gradient of the loss.
  *
  * GPT (Radford et al. 2019) is what it is compared with: T layers, each with its own weights,
@@ -23,6 +23,7 @@
 #include <basin/basin.h>
 
 enum { MAX_STEPS = 64 };
+enum { FEED_1, FEED_2, FEED_2W }; /* of the feed-forward energy */
 
 typedef struct config {
     int64_t gpt;                 /* 0: NRGPT, 1: GPT */
@@ -32,9 +33,9 @@ typedef struct config {
     int64_t tied;                /* the head is the matrix of the tokens */
     double dropout; /* NRGPT: of the pull of attention; GPT: of tokens, shares, layers */
     /* NRGPT: */
-    int64_t feed;   /* a basin_zoo_feed: -|gelu(W1 g)|^2, -|gelu(W2 gelu(W1 g))|^2, or as above */
-    int64_t strict; /* a token does not see itself: B < A */
-    double beta;    /* inverse temperature of attention */
+    int64_t feed;        /* 0, 1, 2: -|gelu(W1 g)|^2, -|gelu(W2 gelu(W1 g))|^2, or as above */
+    int64_t strict;      /* a token does not see itself: B < A */
+    double beta;         /* inverse temperature of attention */
     double dropout_step; /* of the first tokens, and of what a step adds */
     int64_t bias;        /* GPT: linear maps and norms have biases */
 } config;
@@ -59,29 +60,36 @@ static const basin_init zero = {BASIN_INIT_CONSTANT, 0}, one = {BASIN_INIT_CONST
 static basin_expr nrgpt_steps(network *n, basin_expr x) {
     const config *c = &n->c;
     basin_params *p = &n->params;
-    basin_zoo_nrgpt m = {.feed = (basin_zoo_feed)c->feed,
-                         .strict = c->strict,
-                         .beta = c->beta,
-                         .dropout = c->dropout,
-                         .dropout_step = c->dropout_step,
-                         .seed = n->seed};
     /* ff2 has a square map first and widens in the second; the others widen at once. */
-    bool square = m.feed == BASIN_ZOO_FEED_2;
+    bool square = c->feed == FEED_2;
     int64_t D = c->dim, U = c->hidden, first = square ? D : U, second = square ? U : D;
-    m.h = basin_param_add(p, "", "h", BASIN_SHAPE(c->heads, D, D), small);
-    m.bias = basin_param_add(p, "", "bias", BASIN_SHAPE(D), zero);
-    m.proj = basin_param_add(p, "", "proj", BASIN_SHAPE(D, D), small);
-    m.scale = basin_param_add(p, "", "scale", BASIN_SCALAR, one);
-    m.w1 = basin_param_add(p, "", "w1", BASIN_SHAPE(first, D), small);
-    m.b1 = basin_param_add(p, "", "b1", BASIN_SHAPE(first), zero);
-    if (m.feed != BASIN_ZOO_FEED_1) {
-        m.w2 = basin_param_add(p, "", "w2", BASIN_SHAPE(second, first), small);
-        m.b2 = basin_param_add(p, "", "b2", BASIN_SHAPE(second), zero);
+    basin_zoo_value v[16] = {
+        {"h", .expr = basin_param_add(p, "", "h", BASIN_SHAPE(c->heads, D, D), small)},
+        {"bias", .expr = basin_param_add(p, "", "bias", BASIN_SHAPE(D), zero)},
+        {"proj", .expr = basin_param_add(p, "", "proj", BASIN_SHAPE(D, D), small)},
+        {"scale", .expr = basin_param_add(p, "", "scale", BASIN_SCALAR, one)},
+        {"w1", .expr = basin_param_add(p, "", "w1", BASIN_SHAPE(first, D), small)},
+        {"b1", .expr = basin_param_add(p, "", "b1", BASIN_SHAPE(first), zero)},
+        {"feed", .number = (double)c->feed},
+        {"strict", .number = (double)c->strict},
+        {"beta", .number = c->beta},
+        {"dropout", .number = c->dropout},
+        {"dropout_step", .number = c->dropout_step},
+    };
+    int count = 11;
+    if (n->seed) v[count++] = (basin_zoo_value){"seed", .expr = n->seed};
+    if (c->feed != FEED_1) {
+        basin_expr w2 = basin_param_add(p, "", "w2", BASIN_SHAPE(second, first), small);
+        basin_expr b2 = basin_param_add(p, "", "b2", BASIN_SHAPE(second), zero);
+        v[count++] = (basin_zoo_value){"w2", .expr = w2};
+        v[count++] = (basin_zoo_value){"b2", .expr = b2};
     }
-    basin_substep turn; /* how a force becomes a step: P times it */
-    basin_energy energy = basin_zoo_nrgpt_energy(&m, &turn);
-    basin_descent_spec spec = {.steps = (int)c->steps, .alpha = 1, .turn = &turn, .turns = 1};
-    return basin_descend(&energy, x, &spec, n->energy);
+    const basin_zoo *nrgpt = basin_zoo_build(n->graph, "nrgpt", v, count);
+    if (!nrgpt) return NULL;
+    /* The substeps turn a force into a step: P times it. */
+    basin_descent_spec spec = {
+        .steps = (int)c->steps, .alpha = 1, .turn = nrgpt->turn, .turns = nrgpt->turns};
+    return basin_descend(&nrgpt->energy, x, &spec, n->energy);
 }
 
 /* ---- GPT ---- */

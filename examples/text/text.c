@@ -76,7 +76,7 @@ static void visit(record *r, settings *s) {
     config *m = &s->model;
     choice(r, &m->gpt, "arch", 0, (const char *const[]){"nrgpt", "gpt", NULL});
     choice(r, &s->bytes, "tokens", 0, (const char *const[]){"characters", "bytes", NULL});
-    choice(r, &m->feed, "feed", BASIN_ZOO_FEED_2W, (const char *const[]){"ff1", "ff2", "ff2w"});
+    choice(r, &m->feed, "feed", FEED_2W, (const char *const[]){"ff1", "ff2", "ff2w"});
     setting(r, &m->context, "context", 64, 1, 1 << 20);
     setting(r, &m->dim, "dim", 128, 1, 1 << 16);
     setting(r, &m->heads, "heads", 4, 1, 1 << 12);

@@ -49,8 +49,8 @@ def nrgpt(a, s):
 def hyperset(a, s):
     arrays = {n: a[n] for n in a if n not in ("x0", "target")}
     learned = {"start": a["x0"], "alpha": 1.0} if s["learned_steps"] else {"alpha": s["alpha"]}
-    gelu = s["activation"] == "gelu"
-    return zoo.HyperSET(**arrays, heads=s["heads"], gelu=gelu, epsilon=s["eps"], **learned)
+    options = {"heads": s["heads"], "activation": s["activation"], "epsilon": s["eps"]}
+    return zoo.HyperSET(**arrays, **options, **learned)
 
 
 def akorn(a, s):
@@ -123,7 +123,7 @@ def totals(case, model, descent):
 def test_a_golden_descent(name):
     case = Case(name)
     model = CASES[name](case.inputs, case.settings)
-    x = model._apply("begin", case.inputs["x0"], "ref")
+    x = model.output("begin", case.inputs["x0"], backend="ref")
     steps = case.settings["steps"]
     descent = model.descend(x, steps=steps, trajectory=True, backend="ref")
     close(descent.x, case.out["xT"])
@@ -146,7 +146,7 @@ def test_golden_gradients_of_models_made_of_expressions(name):
     def loss(**given):
         arrays = {**fixed, **given["a"]}
         model = CASES[name](arrays, case.settings)
-        x = model._apply("begin", arrays["x0"], None)
+        x = model.output("begin", arrays["x0"])
         end = model.descended(x, steps=case.settings["steps"])
         return numpy.sum((end - case.inputs["target"]) ** 2) / 2
 
@@ -221,7 +221,7 @@ def test_the_loop_of_energy_based_transformers():
     case = Case("zoo/ebt")
     a = case.inputs
     model = zoo.EBT(a["ctx"], a["e"], a["w1"], a["b1"], a["w2"], a["alpha"])
-    p = model._apply("begin", a["y0"], "ref")
+    p = model.output("begin", a["y0"], backend="ref")
     descent = model.descend(p, steps=case.settings["steps"], trajectory=True, backend="ref")
     close(descent.energy[:-1].sum(1), case.out["energy"])
     last = descent.trajectory[-2]
@@ -234,7 +234,7 @@ def test_the_blocks_of_crate():
     settings, x = case.settings, case.inputs["x0"]
     for i in range(settings["blocks"]):
         arrays = {n.split(".")[1]: v for n, v in case.inputs.items() if n.startswith(f"block{i}.")}
-        options = {"eta": settings["eta"], "lam": settings["lam"], "epsilon": settings["eps"]}
+        options = {"alpha": settings["eta"], "lam": settings["lam"], "epsilon": settings["eps"]}
         block = zoo.CRATE(**arrays, heads=settings["heads"], **options)
         close(block.objective(x, backend="ref"), case.out["energy"][i])
         half = block.half(x)
@@ -359,11 +359,11 @@ def test_models_are_pickled_and_say_what_they_are():
     again = pickle.loads(pickle.dumps(model))
     close(again.energy(numpy.eye(3)), model.energy(numpy.eye(3)))
     assert repr(again) == "Hopfield(xi [3, 3], beta [])"
-    with pytest.raises(basin.BasinError, match="entropy 'max'.*one of"):
+    with pytest.raises(basin.BasinError, match="entropy is 'max'.*sparsemax"):
         zoo.Hopfield(numpy.eye(3), entropy="max")
-    with pytest.raises(TypeError, match="needs memories xi or their total"):
+    with pytest.raises(basin.BasinError, match=r"needs one of xi\|total"):
         zoo.DrDAM(numpy.eye(3))
-    with pytest.raises(basin.BasinError, match="edges name nodes outside 0 to 1"):
+    with pytest.raises(basin.BasinError, match="edge"):
         zoo.GraphHopfield(numpy.eye(3), [(0, 2)], 2)
 
 
@@ -371,7 +371,7 @@ def test_one_state_and_wrong_shapes():
     model = zoo.Hopfield(numpy.eye(3), 2.0)
     close(model.energy(numpy.ones(3)), model.energy(numpy.ones((1, 3)))[0])
     assert model.energy(numpy.ones(3)).shape == model.terms([1, 2, 3])["memories"].shape == ()
-    with pytest.raises(basin.BasinError, match=r"xi of shape \[3\].*\[.., memories, dim\]"):
+    with pytest.raises(basin.BasinError, match=r"xi is \[3\].*\[M,D\]"):
         zoo.Dense(numpy.ones(3))
     for way in (model.energy, model.descend, model.update, basin.function(model.energy)):
         with pytest.raises(basin.BasinError, match=r"x of shape \[2, 4\].*\[.., 3\]"):

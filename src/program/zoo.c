@@ -15,9 +15,9 @@ typedef struct options {
 #define STEPS(needs_)                                                                              \
     BASIN_INTEGER(steps, "steps", "T", 1, BASIN_SPECIMEN_STEPS, .initial = 20, .needs = needs_)
 
-static basin_status find(const basin_species **species, const char *name, basin_error *error) {
-    *species = basin_species_find(name);
-    if (*species) return BASIN_OK;
+static basin_status find(const basin_zoo_model **model, const char *name, basin_error *error) {
+    *model = basin_zoo_find(name);
+    if (*model) return BASIN_OK;
     return basin_usage(error, "no model '%s' in the zoo (see 'basin zoo list')", name);
 }
 
@@ -35,12 +35,12 @@ static const basin_option list_table[] = {
 extern const char *const basin_zoo_page[]; /* the lines of docs/zoo.md */
 
 /* The section of docs/zoo.md whose first line names the model, without its picture. */
-static basin_status show_one(const char *model, basin_error *error) {
-    const basin_species *species;
+static basin_status show_one(const char *typed, basin_error *error) {
+    const basin_zoo_model *model;
     char name[80];
     const char *const *at = basin_zoo_page, *title = "";
-    BASIN_TRY(find(&species, model, error));
-    snprintf(name, sizeof name, "`%s`", species->name);
+    BASIN_TRY(find(&model, typed, error));
+    snprintf(name, sizeof name, "`%s`", model->name);
     for (; *at && !(*title && strstr(*at, name)); at++)
         if (!strncmp(*at, "##", 2)) title = (*at)[2] == '#' ? *at + strlen("### ") : "";
     printf("%s\n", title);
@@ -56,21 +56,22 @@ static const basin_field verdict_fields[] = {F(steps, "steps"),
                                              F(least_cosine, "least_cosine|min cosine", "%.3f"),
                                              {0}};
 
-static void put_verdict(basin_record *r, const basin_species *species,
+static void put_verdict(basin_record *r, const basin_zoo_model *model,
                         const basin_specimen_verdict *v) {
-    basin_record_fields(r, "model=%s;reference=%s;descends=%s", species->name, species->reference,
+    basin_record_fields(r, "model=%s;reference=%s;descends=%s", model->name, model->reference,
                         basin_specimen_answer(v));
     basin_record_struct(r, verdict_fields, v);
 }
 
 static basin_status judge_all(basin_record *r, options *o, basin_error *error) {
     int count = 0;
-    while (basin_species_all[count].name) count++;
+    while (basin_zoo_at(count)) count++;
     basin_progress progress = basin_progress_begin("judging", count, o->quiet || o->json);
     basin_status status = BASIN_OK;
-    for (const basin_species *at = basin_species_all; at->name && !status; at++) {
+    for (int i = 0; i < count; i++) {
+        const basin_zoo_model *at = basin_zoo_at(i);
         basin_specimen_verdict v;
-        basin_progress_show(&progress, at - basin_species_all, (const char *[]){at->name, NULL});
+        basin_progress_show(&progress, i, (const char *[]){at->name, NULL});
         status = basin_specimen_judge(&v, at, NULL, (int)o->seeds, (uint64_t)o->seed, (int)o->steps,
                                       error);
         if (status) break;
@@ -109,26 +110,22 @@ static const basin_option descend_table[] = {
 
 typedef struct descent {
     options *o;
-    const basin_species *species;
+    const basin_zoo_model *model;
     basin_bundle *file;
     basin_specimen_run run;
     basin_specimen_verdict verdict;
 } descent;
 
 static basin_status draw(const descent *d, basin_error *error) {
-    basin_plot_line line = {
-        .name = d->species->name, .y = d->run.energy, .count = d->run.steps + 1};
-    basin_plot plot = {.title = d->species->name,
-                       .x_label = "step",
-                       .y_label = "energy",
-                       .line = &line,
-                       .lines = 1};
+    basin_plot_line line = {.name = d->model->name, .y = d->run.energy, .count = d->run.steps + 1};
+    basin_plot plot = {
+        .title = d->model->name, .x_label = "step", .y_label = "energy", .line = &line, .lines = 1};
     return basin_svg_plot(d->o->svg, &plot, error);
 }
 
 static void put_descent(basin_record *r, const void *context) {
     const descent *d = context;
-    put_verdict(r, d->species, &d->verdict);
+    put_verdict(r, d->model, &d->verdict);
     basin_record_numbers(r, "energy", d->run.energy, d->run.steps + 1);
     basin_record_table(r, "|trace", NULL);
     for (int t = 0; t <= d->run.steps; t++) {
@@ -141,10 +138,10 @@ static void put_descent(basin_record *r, const void *context) {
 static basin_status descend(descent *d, const char *path, basin_error *error) {
     options *o = d->o;
     if (path) BASIN_TRY(basin_bundle_read(&d->file, path, error));
-    BASIN_TRY(basin_specimen_descend(&d->run, d->species, d->file, (uint64_t)o->seed, (int)o->steps,
+    BASIN_TRY(basin_specimen_descend(&d->run, d->model, d->file, (uint64_t)o->seed, (int)o->steps,
                                      o->scale, error));
-    BASIN_TRY(basin_specimen_judge(&d->verdict, d->species, d->file, (int)o->seeds,
-                                   (uint64_t)o->seed, (int)o->steps, error));
+    BASIN_TRY(basin_specimen_judge(&d->verdict, d->model, d->file, (int)o->seeds, (uint64_t)o->seed,
+                                   (int)o->steps, error));
     if (o->svg) BASIN_TRY(draw(d, error));
     return basin_record_print(o->json, put_descent, d, error);
 }
@@ -153,7 +150,7 @@ static basin_status run_descend(void *context, basin_error *error) {
     options *o = context;
     descent d = {.o = o};
     const char *path = o->operands > 1 ? o->operand[1] : NULL;
-    BASIN_TRY(find(&d.species, o->operand[0], error));
+    BASIN_TRY(find(&d.model, o->operand[0], error));
     if (path && (basin_option_given(&o->args, "seed") || basin_option_given(&o->args, "seeds")))
         return basin_usage(error, "--seed and --seeds are for drawn weights, not for %s", path);
     basin_status status = descend(&d, path, error);

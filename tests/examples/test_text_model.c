@@ -56,7 +56,7 @@ static config config_of(const basin_bundle *golden, bool gpt) {
         .tied = flag(golden, "tied"),
         .bias = flag(golden, "bias"),
         .strict = flag(golden, "strict"),
-        .feed = BASIN_ZOO_FEED_2W,
+        .feed = FEED_2W,
         .beta = 1,
     };
 }

@@ -19,23 +19,21 @@ array([[1., 0.]], dtype=float32)
 'always'
 """
 
-from basin.zoo._memories import (
+from basin.zoo._model import Model, Verdict
+from basin.zoo._models import (
+    CRATE,
+    EBT,
     LSR,
+    NRGPT,
+    AKOrN,
     Dense,
     DrDAM,
+    EnergyTransformer,
     EquilibriumPropagation,
     GraphHopfield,
     Hopfield,
-    InputDrivenPlasticity,
-)  # fmt: skip
-from basin.zoo._model import Model, Verdict
-from basin.zoo._transformers import (
-    CRATE,
-    EBT,
-    NRGPT,
-    AKOrN,
-    EnergyTransformer,
     HyperSET,
+    InputDrivenPlasticity,
     SparseCode,
 )  # fmt: skip
 

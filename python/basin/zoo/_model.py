@@ -1,6 +1,9 @@
 """What the models of basin.zoo share: the library's energies over arrays or expressions."""
 
+import copy
 import dataclasses
+import inspect
+import itertools
 from typing import Any, Callable, ClassVar, Optional
 
 import numpy
@@ -9,22 +12,67 @@ from basin._engine.descent import Descent, sizes, whole
 from basin._engine.library import BasinError, check, ffi, lib, text
 from basin._engine.plots import table_html
 from basin._engine.runner import Runner, Stores
-from basin._engine.tensor import shape_of
+from basin._engine.tensor import Borrowed, shape_of
 from basin._expr import operations
 from basin._expr.expression import Expression, Graph, graph_of, required_expression
 from basin.functions import Function
 from basin.ham._lagrangians import Callbacks
 
-_PROJECT = dict(ffi.typeof("basin_substep").fields)["project"].type
 _BY_STATE = ("x", "g", "trajectory")
-TERM = dict(ffi.typeof("basin_term").fields)["build"].type
 
 
-def choice(what, value, names):
-    """The library's constant of that name."""
-    if value not in names:
-        raise BasinError(f"{what} {value!r}, expected one of {list(names)}")
-    return getattr(lib, names[value])
+# ---- the library's table ----
+
+
+def _listed(pointer):
+    """A C array that ends with a NULL name."""
+    while pointer and pointer.name:
+        yield pointer[0]
+        pointer += 1
+
+
+class Row:
+    """A row of the library's table of models."""
+
+    def __init__(self, name):
+        model = lib.basin_zoo_find(name.encode())
+        kind = model.kind
+        self.name, self.alpha, self.exact = name, kind.alpha, text(kind.exact)
+        self.tensors = {text(t.name): t for t in _listed(kind.tensor)}
+        self.settings = {text(t.name): t for t in _listed(kind.setting)}
+        self.variant = {text(t.name): t.number for t in _listed(model.variant)}
+        self.state = next(iter(self.tensors))
+        rows = (lib.basin_zoo_at(i) for i in range(1000))
+        rows = itertools.takewhile(bool, rows)
+        self.paper = "; ".join(dict.fromkeys(text(r.reference) for r in rows if r.kind == kind))
+        self.text = f"{text(kind.title)}.\n\n{text(kind.formula)}"
+
+    def axes(self, name):
+        """The shape of a tensor, as a list of sizes by letter."""
+        shape = text(self.tensors[name].shape).rstrip("|")
+        return [axis for axis in shape.split(",") if axis not in ("", "..")]
+
+    def parameters(self, takes):
+        """Of a constructor: tensors, then settings. Those that `takes` names must be given."""
+        for name in takes or list(self.tensors)[1:]:
+            row = self.tensors[name]
+            default = None if row.optional else row.value
+            if takes or (row.deviation and not row.optional):
+                default = _EMPTY
+            yield inspect.Parameter(name, _PLAIN, default=default)
+        for name, row in self.settings.items():
+            default = self.variant.get(name, row.value)
+            if row.choices:
+                default = text(row.choices).split("|")[int(default)]
+            elif (row.min, row.max) == (0, 1) and row.value in (0, 1):
+                default = bool(default)
+            yield inspect.Parameter(name, _NAMED, default=default)
+        if "alpha" not in self.tensors:
+            yield inspect.Parameter("alpha", _NAMED, default=None)
+
+
+_PLAIN, _NAMED = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+_EMPTY = inspect.Parameter.empty
 
 
 @dataclasses.dataclass(repr=False)
@@ -76,30 +124,50 @@ class Verdict:
 
 
 class Model:
-    """A published model with its numbers, arrays or expressions. `alpha` is the published size of
-    its steps."""
+    """A published model with its numbers, arrays or expressions, by the names of a row of the
+    library's table; `sizes` are numbers by letter. `alpha` is the size of its steps."""
 
     paper: ClassVar[str] = ""
-    _struct: ClassVar[str] = ""
-    _turns: ClassVar[int] = 0  # that the library's function fills
-    _project: ClassVar[Optional[Callable[..., Any]]] = None  # where a step ends, of x
-    _begin: ClassVar[Optional[Callable[..., Any]]] = None  # where descents begin, of any x
+    _row: ClassVar[Row]
+    __signature__: ClassVar[inspect.Signature]
+    _pace: ClassVar[str] = ""  # the tensor that multiplies the force in a step
 
-    def __init__(self, arrays: dict, alpha: float, **settings: Any):
-        self.alpha, self._settings = alpha, settings
+    def __init_subclass__(cls, row: str = "", takes: str = "", **options: Any):
+        super().__init_subclass__(**options)
+        if row:
+            cls._row = Row(row)
+            cls.paper = cls._row.paper
+            cls.__doc__ = f"{cls._row.text}\n\n{inspect.cleandoc(cls.__doc__ or '')}"
+            if "__init__" not in vars(cls):
+                cls.__signature__ = inspect.Signature(list(cls._row.parameters(takes.split())))
+
+    def __init__(self, *arguments: Any, **named: Any):
+        bound = self.__signature__.bind(*arguments, **named)
+        bound.apply_defaults()
+        self._fill(bound.arguments)
+
+    def _fill(self, given: dict, **sizes: int) -> None:
+        """Takes what it is made of; the library checks it now, unless there are expressions."""
+        row, learned = self._row, given.get("t1_w") is not None
+        alpha = None if "alpha" in row.tensors else given.pop("alpha", None)
+        self.alpha = float(alpha if alpha is not None else 1.0 if learned else row.alpha)
+        self._sizes = sizes
+        self._settings = {n: given.pop(n) for n in row.settings if n in given}
         self._arrays = {
-            name: v if v is None or isinstance(v, Expression) else numpy.array(v, dtype="f8")
-            for name, v in arrays.items()
+            n: v if v is None or isinstance(v, Expression) else numpy.array(v, dtype=_type_of(n))
+            for n, v in given.items()
         }
         beta = self._arrays.get("beta")
         if isinstance(beta, numpy.ndarray) and not (numpy.isfinite(beta) & (beta != 0)).all():
             raise BasinError(f"beta {beta}, expected finite numbers other than 0")
-        xi = self._arrays.get("xi")
-        if xi is not None and xi.ndim < 2:
-            raise BasinError(f"xi of shape {list(xi.shape)}, expected [.., memories, dim]")
         self._functions: dict = {}
         self._runners: dict = {}
         self._stores = Stores()
+        if graph_of(self._arrays.values()) is None:
+            self._check_values()
+
+    def _check_values(self) -> None:
+        Bound(self, Graph())
 
     def __repr__(self) -> str:
         shapes = (f"{n} {list(v.shape)}" for n, v in self._arrays.items() if v is not None)
@@ -179,7 +247,7 @@ class Model:
         found = []
         for _ in range(1 if x is not None else draws):
             start = rng.normal(size=self._shape()) if x is None else numpy.asarray(x, dtype="f8")
-            found.append(self._judge(self._apply("begin", start, "ref"), steps))
+            found.append(self._judge(self.output("begin", start, backend="ref"), steps))
         rises, small, cosine, difference = map(numpy.array, zip(*found))
         return Verdict(
             steps * len(found), int(rises.sum()), int(small.sum()), float(cosine.mean()),
@@ -192,7 +260,8 @@ class Model:
         down = self._exact()._apply("downwards", x, "ref")
         large, small = numpy.linalg.norm(move), numpy.linalg.norm(down)
         cosine = (move * down).sum() / (large * small)
-        difference = numpy.linalg.norm(move / self._pace(tiny) - down) / small
+        pace = tiny * float(self._arrays[self._pace]) if self._pace else tiny
+        difference = numpy.linalg.norm(move / pace - down) / small
         first = self.descend(x, steps=steps, backend="ref")
         again = [
             self.descend(y, steps=steps, alpha=1e-3 * self.alpha, backend="ref")
@@ -200,35 +269,39 @@ class Model:
         ]
         return _rises(first), sum(map(_rises, again)), cosine, difference
 
-    # ---- what models change ----
-
-    def _shape(self) -> tuple:
-        """Of states that a verdict draws."""
-        return (6, self._arrays["xi"].shape[-1])
-
-    def _fields(self, bound: "Bound") -> dict:
-        """The fields of its struct."""
-        arrays = {name: bound.pointer_of(value) for name, value in self._arrays.items()}
-        return {**arrays, **self._settings}
-
-    def _exact(self) -> "Model":
-        """A model whose energy has the true gradient, where the force of this has not."""
-        return self
-
-    def _pace(self, alpha: float) -> float:
-        """By how much a step of size alpha multiplies the force."""
-        return alpha
-
-    def _build(self, bound: "Bound") -> None:
-        struct = bound.keep(ffi.new(f"{self._struct} *", self._fields(bound)))
-        bound.struct = struct
-        make = getattr(lib, f"{self._struct}_energy")
-        bound.energy[0] = make(struct, bound.turns) if self._turns else make(struct)
+    def output(self, name: str, x: Any, *, backend: Any = "cpu") -> Any:
+        """A further result at states x, by name; "begin": x moved to where descents begin."""
+        return self._apply("output", x, backend, name=name)
 
     # ---- how ----
 
+    def _exact(self) -> "Model":
+        """A model whose energy has the true gradient, where the force of this has not."""
+        if not self._row.exact:
+            return self
+        return self._copy(_settings={**self._settings, self._row.exact: False})
+
+    def _copy(self, **changes: Any) -> "Model":
+        other = copy.copy(self)
+        other.__dict__.update(changes, _functions={}, _runners={})
+        return other
+
     def _size(self, alpha):
         return float(self.alpha if alpha is None else alpha)
+
+    def _shape(self) -> tuple:
+        """Of states that a verdict draws."""
+        sizes = {"N": 6, **self._letters()}
+        return tuple(sizes[axis] for axis in self._row.axes(self._row.state))
+
+    def _letters(self):
+        """The sizes of all tensors by letter."""
+        sizes = dict(self._sizes)
+        for name, value in self._arrays.items():
+            if value is not None and name in self._row.tensors:
+                for axis, size in zip(self._row.axes(name)[::-1], value.shape[::-1]):
+                    sizes.setdefault(axis, size)
+        return sizes
 
     def _check(self, shape):
         expected = self._shape()[-1]
@@ -254,6 +327,10 @@ class Model:
         return self._functions[key](x)
 
 
+def _type_of(name):
+    return "i4" if name == "edges" else "f8"
+
+
 def _rises(descent):
     """Steps that raised the energy; one that is not finite did."""
     energy = descent.energy.sum(1)
@@ -266,26 +343,30 @@ def _like(x, energy):
 
 
 class Bound(Callbacks):
-    """A model in a graph: the library's energy and turns."""
+    """A model in a graph, as the library builds it."""
 
     def __init__(self, model, graph):
         super().__init__(graph)
-        self.model, self.struct = model, None
-        self.energy = ffi.new("basin_energy *")
-        self.turns = ffi.new("basin_substep[]", max(model._turns, 1))
-        model._build(self)
-        self.reraise()
-        self.count = model._turns
-        if model._project is not None:
-            self.turns[0].project = self.callback(
-                _PROJECT, lambda _, x, __: model._project(graph.wrap(x))
-            )
-            self.count = max(self.count, 1)
+        values = [self._value(n, v) for n, v in model._arrays.items() if v is not None]
+        values += [self._value(n, v) for n, v in model._settings.items()]
+        values += [self._value(n, v) for n, v in model._sizes.items()]
+        array = ffi.new("basin_zoo_value[]", values)
+        name = model._row.name.encode()
+        self.zoo = lib.basin_zoo_build(graph.pointer, name, array, len(values))
+        if not self.zoo:
+            graph.wrap(self.zoo)  # raises
+        self.energy = ffi.addressof(self.zoo, "energy")
         self.names = [text(self.energy.term[i].name) for i in range(self.energy.terms)]
 
-    def pointer_of(self, value):
-        """An array as a constant; None as NULL."""
-        return ffi.NULL if value is None else required_expression(value, self.graph)._pointer
+    def _value(self, name, value):
+        fields = {"name": self.text(name)}
+        if isinstance(value, str):
+            return {**fields, "choice": self.text(value)}
+        if name == "edges":
+            return {**fields, "data": self.keep(Borrowed(value)).pointer}
+        if isinstance(value, (Expression, numpy.ndarray)):
+            return {**fields, "expr": required_expression(value, self.graph)._pointer}
+        return {**fields, "number": float(value)}
 
     def result(self, build, x, options):
         try:
@@ -296,12 +377,8 @@ class Bound(Callbacks):
         self.reraise()
         return value
 
-    def call(self, x, function):
-        """Any function of it and x."""
-        return function(self, x)
-
-    def begin(self, x):
-        return x if self.model._begin is None else self.model._begin(x)
+    def output(self, x, name):
+        return self.graph.wrap(lib.basin_zoo_output(self.zoo, name.encode(), x._pointer))
 
     def activation(self, x):
         return self.graph.wrap(lib.basin_energy_activation(self.energy, x._pointer))
@@ -328,8 +405,8 @@ class Bound(Callbacks):
 
     def spec(self, steps, alpha, noise=0.0, recompute=False):
         fields = {"steps": steps, "alpha": alpha, "noise": noise, "recompute": recompute}
-        if self.count:
-            fields.update(turn=self.turns, turns=self.count)
+        if self.zoo.turns:
+            fields.update(turn=self.zoo.turn, turns=self.zoo.turns)
         return ffi.new("basin_descent_spec *", fields)
 
     def descended(self, x, steps, alpha, recompute=False):

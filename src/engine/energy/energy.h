@@ -2,7 +2,7 @@
 #ifndef BASIN_ENERGY_ENERGY_H
 #define BASIN_ENERGY_ENERGY_H
 
-#include "basin/zoo.h"
+#include "basin/energy.h"
 
 /* The tokens at a fixed point; see basin_implicit. */
 basin_expr basin_descend_implicit(const basin_energy *energy, basin_expr x,
@@ -41,11 +41,5 @@ basin_status basin_loop_new(basin_descent **descent, basin_store *store, basin_g
 
 /* One number per sample [B, ..] as [B, .., 1, 1], to broadcast against tokens; a number stays. */
 basin_expr basin_per_sample(basin_expr numbers, basin_shape tokens);
-
-/* x W^T of the zoo's models, for rows x [.., D] and w [out, D]; plus b [out] unless NULL. */
-static inline basin_expr basin_zoo_linear(basin_expr x, basin_expr w, basin_expr b) {
-    basin_expr y = basin_matmul_t(x, false, w, true);
-    return b ? basin_add(y, b) : y;
-}
 
 #endif

@@ -32,7 +32,17 @@ static void node_free(basin_node *node) {
 void basin_graph_free(basin_graph *graph) {
     if (!graph) return;
     for (size_t i = 0; i < graph->nodes; i++) node_free(graph->node[i]);
-    BASIN_FREE(graph->node, graph->iteration, graph->bucket, graph);
+    for (size_t i = 0; i < graph->kepts; i++) free(graph->kept[i]);
+    BASIN_FREE(graph->kept, graph->node, graph->iteration, graph->bucket, graph);
+}
+
+void *basin_graph_keep(basin_graph *graph, size_t size) {
+    void *memory = NULL;
+    if (BASIN_RESERVE(&graph->kept, &graph->kept_capacity, graph->kepts + 1))
+        memory = calloc(1, size);
+    if (memory) graph->kept[graph->kepts++] = memory;
+    return memory ? memory
+                  : (void *)basin_graph_fail(graph, BASIN_NO_MEMORY, "out of memory for a graph");
 }
 
 const basin_error *basin_graph_error(const basin_graph *graph) {

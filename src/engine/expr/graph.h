@@ -65,7 +65,12 @@ struct basin_graph {
     int region, regions;
     uint32_t streams, variables;
     bool simplify; /* builders look through their operands; only for graphs made for a plan */
+    void **kept;   /* [kepts] of basin_graph_keep */
+    size_t kepts, kept_capacity;
 };
+
+/* Zeroed memory that is freed with the graph: for contexts of builders. NULL leaves a message. */
+void *basin_graph_keep(basin_graph *graph, size_t size);
 
 /* One result of a node to be made. */
 typedef struct basin_result {

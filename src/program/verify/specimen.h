@@ -1,62 +1,34 @@
-/* The zoo: each published model with weights and tokens, drawn, from a file or as a golden case;
- * its stated energy and its published update; and whether the one goes down the other. */
+/* A model of the zoo with weights and tokens: drawn, from a file or of a golden case; and whether
+ * its published update goes down its stated energy. */
 #ifndef BASIN_VERIFY_SPECIMEN_H
 #define BASIN_VERIFY_SPECIMEN_H
 
 #include "basin/zoo.h"
 #include "program/verify/verify.h"
 
-typedef struct basin_specimen basin_specimen;
+enum { BASIN_SPECIMEN_VALUES = 32, BASIN_SPECIMEN_STEPS = 64 };
 
-typedef struct basin_species {
-    const char *name, *reference; /* "hopfield", "Ramsauer et al. 2020" */
-    void (*build)(basin_specimen *s);
-    int variant; /* of the builder */
-} basin_species;
-
-extern const basin_species basin_species_all[]; /* ends with a NULL name */
-/* NULL where there is none of that name. */
-const basin_species *basin_species_find(const char *name);
-
-/* A model under construction: what builders fill. */
-struct basin_specimen {
+typedef struct basin_specimen {
+    const basin_zoo_model *model;
     basin_graph *graph;
     basin_case *c;              /* parameters and inputs of this golden case, or NULL: constants */
     const basin_bundle *bundle; /* "in.NAME" and settings, or NULL: drawn by the seed */
+    const char *prefix;         /* of names in the file */
     uint64_t seed, drawn;
-    int variant; /* of the species */
-    union {
-        basin_zoo_dense dense;
-        basin_zoo_hopfield hopfield;
-        basin_zoo_features features;
-        basin_zoo_lsr lsr;
-        basin_zoo_graph graph;
-        basin_zoo_plastic plastic;
-        basin_zoo_layers layers;
-        basin_zoo_nrgpt nrgpt;
-        basin_zoo_hyperset hyperset;
-        basin_zoo_akorn akorn;
-        basin_zoo_ebt ebt;
-        struct {
-            basin_expr y, d;
-            double lambda;
-        } crate;
-        struct {
-            basin_block block;
-            basin_block_bound bound;
-        } et;
-    } m;
-    basin_zoo_hyperset exact; /* where the published force is not the gradient of the values */
-    basin_pattern pattern;
-    basin_energy energy;
-    const basin_zoo_hyperset *by_x; /* whose energy has the true gradient; NULL: `energy` */
-    basin_substep turn[2];
-    int turns;
-    double alpha;
+    basin_zoo_value value[BASIN_SPECIMEN_VALUES]; /* those that are set before are not read */
+    int values;
+    char word[BASIN_CASE_WORD]; /* of a choice */
+    const basin_zoo *zoo;
+    basin_energy exact;  /* whose force is the gradient of its values */
     basin_expr start, x; /* as given, and where the descent begins */
-};
+} basin_specimen;
 
-enum { BASIN_SPECIMEN_STEPS = 64 };
+/* Reads or draws all values and builds the model; errors are in the graph. */
+void basin_specimen_build(basin_specimen *s);
+void basin_specimen_set(basin_specimen *s, basin_zoo_value value);
+/* The same model with another number for one or two tensors or settings. */
+const basin_zoo *basin_specimen_with(const basin_specimen *s, const char *name, const char *second,
+                                     double number);
 
 /* One run of a specimen. */
 typedef struct basin_specimen_run {
@@ -67,8 +39,8 @@ typedef struct basin_specimen_run {
     double cosine;       /* of the update and the energy's gradient by the activations, downwards */
 } basin_specimen_run;
 
-/* Runs a species on numbers of the seed or of a file, steps `scale` times as large as published. */
-basin_status basin_specimen_descend(basin_specimen_run *run, const basin_species *species,
+/* Runs a model on numbers of the seed or of a file, steps `scale` times as large as published. */
+basin_status basin_specimen_descend(basin_specimen_run *run, const basin_zoo_model *model,
                                     const basin_bundle *bundle, uint64_t seed, int steps,
                                     double scale, basin_error *error);
 
@@ -77,7 +49,7 @@ typedef struct basin_specimen_verdict {
     int64_t steps, rises, small_rises;
     double least_cosine, mean_cosine;
 } basin_specimen_verdict;
-basin_status basin_specimen_judge(basin_specimen_verdict *verdict, const basin_species *species,
+basin_status basin_specimen_judge(basin_specimen_verdict *verdict, const basin_zoo_model *model,
                                   const basin_bundle *bundle, int seeds, uint64_t seed, int steps,
                                   basin_error *error);
 /* "always", "for small steps" or "not at all". */

@@ -1,0 +1,398 @@
+/* The golden cases, a row each: the model of the zoo and what the file holds beside energies, the
+ * end, half the squared distance to "in.target" as the loss, and gradients. */
+#include <stdio.h>
+#include <string.h>
+
+#include "program/verify/specimen.h"
+
+enum { STEPS = 64, TERMS = 2 }; /* of a case, at most */
+
+static int steps_of(basin_case *c) {
+    int steps = basin_case_steps(c);
+    if (steps <= STEPS) return steps;
+    basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%d steps; expected 0 to %d", steps, STEPS);
+    return 0;
+}
+
+static basin_specimen specimen_of(basin_case *c, const char *model) {
+    return (basin_specimen){
+        .model = basin_zoo_find(model), .graph = c->graph, .c = c, .bundle = c->bundle};
+}
+
+/* Half the squared distance to the target. */
+static void finish(basin_case *c, basin_expr end, basin_expr x) {
+    basin_expr target = basin_case_input_add(c, "target", -1);
+    basin_expr loss = basin_scale(basin_sum_all(basin_square(basin_sub(end, target))), 0.5);
+    basin_case_output_add(c, end, "out.xT");
+    basin_case_loss(c, loss, x);
+}
+
+/* `steps` published steps of a model from x; `trace` as in basin_descend. */
+static basin_expr descend(const basin_case *c, const basin_zoo *zoo, basin_expr x, int steps,
+                          basin_expr *trace) {
+    basin_descent_spec spec = {.steps = steps,
+                               .alpha = zoo->alpha,
+                               .recompute = c->recompute,
+                               .turn = zoo->turn,
+                               .turns = zoo->turns};
+    return basin_descend(&zoo->energy, x, &spec, trace);
+}
+
+/* The sums of energies over their rows, [steps + 1]; or by term, [steps + 1, terms]. */
+static void add_energies(basin_case *c, basin_expr *trace, int terms, int steps, bool by_term) {
+    basin_expr total[STEPS + 1];
+    for (int t = 0; t <= steps; t++)
+        for (int p = 0; p < terms; p++) {
+            basin_expr *one = &trace[t * terms + p];
+            *one = basin_sum_all(*one);
+            total[t] = p ? basin_add(total[t], *one) : *one;
+        }
+    basin_expr all = basin_stack(total, steps + 1, 0);
+    if (by_term)
+        all = basin_reshape(basin_stack(trace, (steps + 1) * terms, 0),
+                            BASIN_SHAPE(steps + 1, terms));
+    basin_case_output_add(c, all, "out.energy");
+}
+
+/* ---- models whose energies are summed, with their outputs by name ---- */
+
+static const struct {
+    const char *name, *output;
+    bool end, sum;
+} outputs[] = {{"out.p0", "recall", false, false},
+               {"out.T", "sum", false, false},
+               {"out.exact_energy0", "exact_energy", false, true},
+               {"out.support0", "support", false, false},
+               {"out.supportT", "support", true, false}};
+
+static void add_descent(basin_case *c, basin_specimen *s, bool by_term) {
+    basin_expr trace[(STEPS + 1) * TERMS];
+    int steps = steps_of(c);
+    basin_expr end = descend(c, s->zoo, s->x, steps, trace);
+    if (!end) return;
+    add_energies(c, trace, s->zoo->energy.terms, steps, by_term);
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
+        if (!strstr(s->model->kind->outputs, outputs[i].output)) continue;
+        basin_expr value = basin_zoo_output(s->zoo, outputs[i].output, outputs[i].end ? end : s->x);
+        basin_case_output_add(c, outputs[i].sum ? basin_sum_all(value) : value, "%s",
+                              outputs[i].name);
+    }
+    finish(c, end, s->start);
+}
+
+static void totals(basin_case *c, basin_specimen *s) { add_descent(c, s, false); }
+static void by_term(basin_case *c, basin_specimen *s) { add_descent(c, s, true); }
+
+/* ---- transformers: each term by itself, without its factor; forces ---- */
+
+static basin_expr term_force(const basin_energy *energy, basin_expr g, int term) {
+    basin_expr at = basin_variable(g);
+    return basin_neg(basin_grad(basin_energy_term(energy, at, term), at));
+}
+
+/* The tokens at the end. Energies are the terms of `count` models at the tokens of every step,
+ * [steps + 1, 2 count], or by token [steps + 1, N, 2 count]. */
+static basin_expr add_terms(basin_case *c, basin_specimen *s, const basin_zoo *const *model,
+                            int count) {
+    basin_expr row[4 * (STEPS + 1)], x = s->x;
+    int steps = steps_of(c), columns = 2 * count;
+    if (basin_graph_error(c->graph)) return NULL;
+    for (int t = 0; t <= steps; t++) { /* what descents share is built once */
+        x = descend(c, s->zoo, s->x, t, NULL);
+        for (int i = 0; i < columns; i++) {
+            const basin_energy *energy = &model[i / 2]->energy;
+            row[columns * t + i] =
+                basin_energy_term(energy, basin_energy_activation(energy, x), i % 2);
+        }
+    }
+    basin_expr all = basin_stack(row, columns * (steps + 1), 0);
+    bool tokens = basin_expr_shape(all).rank > 1;
+    all = basin_reshape(all, tokens ? BASIN_SHAPE(steps + 1, columns, -1)
+                                    : BASIN_SHAPE(steps + 1, columns));
+    basin_case_output_add(c, tokens ? basin_transpose(all) : all, "out.energy");
+    basin_expr g = basin_energy_activation(&model[0]->energy, s->x);
+    basin_case_output_add(c, g, "out.g0");
+    basin_case_output_add(c, term_force(&model[0]->energy, g, 0), "out.force_att0");
+    basin_case_output_add(c, term_force(&model[0]->energy, g, 1), "out.force_ff0");
+    return x;
+}
+
+static basin_expr add_nrgpt(basin_case *c, basin_specimen *s) {
+    const basin_zoo *plain = basin_specimen_with(s, "scale", NULL, 1);
+    return plain ? add_terms(c, s, &plain, 1) : NULL;
+}
+
+static void nrgpt(basin_case *c, basin_specimen *s) { finish(c, add_nrgpt(c, s), s->start); }
+
+static basin_expr read_index(basin_case *c, const char *name) {
+    basin_tensor number = basin_case_integers(c, name, 1);
+    if (!number.data) return NULL;
+    basin_expr index = basin_index(c->graph, name, number.shape);
+    basin_case_write(c, index, &number);
+    return index;
+}
+
+/* x W' + b of parameters by name. */
+static basin_expr affine(basin_case *c, basin_expr x, const char *weight, const char *bias) {
+    basin_expr w = basin_case_parameter(c, weight), b = basin_case_parameter(c, bias);
+    return basin_add(basin_matmul_t(x, false, w, true), b);
+}
+
+static basin_expr norm(basin_case *c, basin_expr x, const char *gain, const char *bias) {
+    basin_expr a = basin_case_parameter(c, gain), b = basin_case_parameter(c, bias);
+    basin_expr zero = basin_full(c->graph, basin_expr_shape(b), 0);
+    basin_expr one = basin_scalar(c->graph, 1);
+    return basin_add(basin_mul(basin_layernorm(x, one, zero, basin_case_number(c, "eps")), a), b);
+}
+
+static void language_model(basin_case *c, basin_specimen *s) {
+    basin_expr ids = read_index(c, "ids"), label = read_index(c, "label");
+    s->x = basin_add(basin_gather(basin_case_parameter(c, "tok"), ids),
+                     basin_case_parameter(c, "pos"));
+    basin_expr end = add_nrgpt(c, s);
+    basin_expr logits = affine(c, norm(c, end, "lnf_w", "lnf_b"), "head_w", "head_b");
+    basin_case_output_add(c, logits, "out.logits");
+    basin_case_loss(c, basin_mean_all(basin_cross_entropy_labels(logits, label)), NULL);
+}
+
+static void hyperset(basin_case *c, basin_specimen *s) {
+    const basin_zoo *model[] = {s->zoo, basin_specimen_with(s, "gain_w", "gain_m", 1)};
+    if (!model[1]) return;
+    basin_expr end = add_terms(c, s, model, 2);
+    basin_case_output_add(c, basin_neg(basin_energy_force(&s->exact, s->x)), "out.true_gradient0");
+    finish(c, end, s->start);
+}
+
+/* ---- CRATE: blocks one after the other ---- */
+
+static void crate(basin_case *c) {
+    basin_expr x = basin_case_input_add(c, "x0", 2), end = x, row[STEPS];
+    int blocks = (int)basin_case_number(c, "blocks");
+    if (blocks < 1 || blocks > STEPS)
+        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%d blocks; expected 1 to %d", blocks, STEPS);
+    for (int i = 0; i < blocks && !basin_graph_error(c->graph); i++) {
+        char prefix[BASIN_CASE_WORD];
+        basin_specimen block = specimen_of(c, "crate");
+        basin_expr trace[4];
+        snprintf(prefix, sizeof prefix, "block%d.", i);
+        block.prefix = prefix;
+        basin_specimen_set(&block, (basin_zoo_value){.name = "x", .expr = end});
+        basin_specimen_build(&block);
+        if (!block.zoo) return;
+        end = descend(c, block.zoo, basin_zoo_output(block.zoo, "y", end), 1, trace);
+        for (int k = 0; k < 4; k++) trace[k] = basin_sum_all(trace[k]);
+        basin_expr both[] = {basin_add(trace[0], trace[1]), basin_add(trace[2], trace[3])};
+        row[i] = basin_stack(both, 2, 0);
+    }
+    if (basin_graph_error(c->graph)) return;
+    basin_case_output_add(c, basin_stack(row, blocks, 0), "out.energy");
+    finish(c, end, x);
+}
+
+/* ---- the Hopfield layer ---- */
+
+/* Heads [H, rows, Y] of rows through a norm and a linear map. */
+static basin_expr heads_of(basin_case *c, basin_expr a, const char *const name[4]) {
+    int64_t heads = (int64_t)basin_case_number(c, "heads"), rows = basin_expr_shape(a).dim[0];
+    basin_expr y = affine(c, norm(c, a, name[0], name[1]), name[2], name[3]);
+    return basin_permute(basin_reshape(y, BASIN_SHAPE(rows, heads, -1)), (int[]){1, 0, 2});
+}
+
+static void hopfield_layer(basin_case *c) {
+    static const char *const name[3][4] = {{"state_gain", "state_bias", "wq", "bq"},
+                                           {"stored_gain", "stored_bias", "wk", "bk"},
+                                           {"value_gain", "value_bias", "wv", "bv"}};
+    basin_expr trace[STEPS + 1];
+    basin_specimen s = specimen_of(c, "hopfield");
+    int steps = steps_of(c);
+    basin_expr x = basin_case_input_add(c, "x0", 2), y = basin_case_parameter(c, "y");
+    basin_expr q = heads_of(c, x, name[0]), k = heads_of(c, y, name[1]);
+    basin_specimen_set(&s, (basin_zoo_value){.name = "xi", .expr = k});
+    basin_specimen_set(&s, (basin_zoo_value){.name = "x0", .expr = q});
+    basin_specimen_set(&s,
+                       (basin_zoo_value){.name = "beta", .number = basin_case_number(c, "beta")});
+    basin_specimen_build(&s);
+    if (!s.zoo) return;
+    q = descend(c, s.zoo, q, steps, trace);
+    if (!q) return;
+    add_energies(c, trace, 1, steps, false);
+    basin_expr share = basin_zoo_output(s.zoo, "recall", q);
+    basin_expr out = basin_einsum("hns,hsd->nhd", share, heads_of(c, y, name[2]));
+    out = basin_reshape(out, BASIN_SHAPE(basin_expr_shape(x).dim[0], -1));
+    finish(c, affine(c, out, "wo", "bo"), x);
+}
+
+/* ---- energy-based transformers ---- */
+
+/* The mean over the steps of the cross entropy; with `stop`, no gradient between steps. */
+static basin_expr ebt_loss(const basin_case *c, const basin_zoo *zoo, basin_expr *y,
+                           basin_expr label, int steps, bool stop, basin_expr *trace) {
+    basin_expr total = NULL;
+    for (int t = 0; t < steps; t++) {
+        basin_expr p = basin_softmax(stop ? basin_stop_gradient(*y) : *y, -1), both[2];
+        *y = descend(c, zoo, p, 1, both);
+        trace[t] = basin_sum_all(both[0]);
+        basin_expr part = basin_mean_all(basin_cross_entropy_labels(*y, label));
+        total = total ? basin_add(total, part) : part;
+    }
+    return basin_scale(total, 1.0 / steps);
+}
+
+static void ebt(basin_case *c, basin_specimen *s) {
+    enum { MOST = 8 };
+    basin_expr trace[STEPS], other[STEPS], from[MOST], gradient[MOST];
+    basin_expr y = s->start, free_y = y, label = read_index(c, "label");
+    int steps = steps_of(c), count = 0;
+    for (int i = 0; i < s->values && count < MOST; i++)
+        if (s->value[i].expr) from[count++] = s->value[i].expr;
+    if (!y || steps < 1 || basin_graph_error(c->graph)) return;
+    basin_expr loss = ebt_loss(c, s->zoo, &y, label, steps, true, trace);
+    basin_vjp(gradient, ebt_loss(c, s->zoo, &free_y, label, steps, false, other), NULL, from,
+              count);
+    for (int i = 0; i < count; i++)
+        basin_case_output_add(c, gradient[i], "gradfull.%s", basin_expr_name(from[i]));
+    basin_case_output_add(c, y, "out.yT");
+    basin_case_output_add(c, basin_stack(trace, steps, 0), "out.energy");
+    basin_case_loss(c, loss, NULL);
+}
+
+/* ---- fixed points ---- */
+
+/* The fixed point of u - x - dE/dg, to what the backend's numbers can give. */
+static basin_expr fixed_point(basin_case *c, const basin_energy *energy, basin_expr u) {
+    bool twice = basin_backend_dtype(c->backend) == BASIN_F64;
+    basin_descent_spec spec = {
+        .steps = 20000,
+        .alpha = 0.3,
+        .implicit = {.on = true, .until = twice ? 1e-14 : 4e-6, .accuracy = twice ? 1e-13 : 1e-5}};
+    return u ? basin_descend(energy, u, &spec, NULL) : NULL;
+}
+
+/* ---- an Energy Transformer held by an input ---- */
+
+typedef struct held {
+    basin_block block;
+    basin_energy inner; /* of activations */
+} held;
+
+/* E(norm(x)), by x: with the pull of the input, x is a minimum of |x - u|^2 / 2 + E. */
+static basin_expr by_tokens(const void *context, basin_expr x) {
+    const held *h = context;
+    return basin_energy_total(&h->inner, basin_block_norm(&h->block, x));
+}
+
+static void implicit(basin_case *c) {
+    held h;
+    basin_expr u = basin_case_parameter(c, "u"), target = basin_case_input_add(c, "target", 2);
+    basin_block_config config = basin_case_block(c, "");
+    if (!u || !target || basin_block_declare(&h.block, &c->params, "", &config)) return;
+    basin_block_bound bound = {.block = &h.block, .pattern = &BASIN_OTHER_PAIRS};
+    h.inner = basin_block_energy(&bound);
+    const basin_energy whole = {BASIN_TERMS({"held", by_tokens, &h})};
+    const basin_energy *energy = basin_case_flag(c, "minimum") ? &whole : &h.inner;
+    basin_expr x = fixed_point(c, energy, u);
+    basin_expr loss = basin_scale(basin_sum_all(basin_square(basin_sub(x, target))), 0.5);
+    if (!x || !loss) return;
+    basin_expr at = basin_variable(x);
+    basin_expr force = basin_energy_force(energy, basin_energy_activation(energy, at));
+    basin_expr residual = basin_sub(basin_sub(at, u), force);
+    basin_case_output_add(c, x, "out.x");
+    basin_case_output_add(c, basin_reshape(by_tokens(&h, x), BASIN_SHAPE(1)), "out.energy");
+    basin_case_output_add(c, basin_jacobian(residual, at), "out.jacobian");
+    basin_case_difference_add(c, basin_max(basin_abs(residual), 0, basin_expr_shape(residual).rank),
+                              "out.residual", "out.x");
+    basin_case_loss(c, loss, NULL);
+}
+
+/* ---- equilibrium propagation ---- */
+
+/* The energy without |s|^2 / 2, which is the pull of zero. */
+static basin_expr without_pull(const void *context, basin_expr s) {
+    basin_expr half = basin_scale(basin_sum(basin_square(s), -1, 1), 0.5);
+    return basin_sub(basin_energy_total(context, s), half);
+}
+
+/* (dE/dp at one state - dE/dp at the other) / by, the mean over the batch; the states are held. */
+static void add_estimates(basin_case *c, const basin_energy *energy, basin_expr one,
+                          basin_expr other, double by, const char *name) {
+    basin_expr a = basin_energy_total(energy, basin_stop_gradient(one));
+    basin_expr b = basin_energy_total(energy, basin_stop_gradient(other));
+    basin_expr gap = basin_sub(basin_mean_all(a), basin_mean_all(b));
+    for (size_t i = 0; i < c->params.count; i++) {
+        basin_expr p = c->params.param[i].state;
+        basin_case_output_add(c, basin_scale(basin_grad(gap, p), 1 / by), "out.%s.%s", name,
+                              basin_expr_name(p));
+    }
+}
+
+static void eqprop(basin_case *c, basin_specimen *s) {
+    static const char *const name[] = {"out.free", "out.nudged", "out.nudged_minus"};
+    const double nudge = basin_case_number(c, "nudge"), sign[] = {0, 1, -1};
+    int64_t units = basin_case_dim(c, "b0", 1, 0), last = basin_case_dim(c, "b1", 1, 0);
+    basin_shape shape = BASIN_SHAPE(basin_case_dim(c, "x", 2, 0), units + last);
+    basin_expr end[3];
+    for (int i = 0; i < 3; i++) {
+        const basin_zoo *model = basin_specimen_with(s, "nudge", NULL, sign[i] * nudge);
+        if (!model) return;
+        basin_energy energy = {BASIN_TERMS({"layers", without_pull, &model->energy})};
+        end[i] = fixed_point(c, &energy, basin_full(c->graph, shape, 0));
+        basin_case_output_add(c, end[i], "%s", name[i]);
+    }
+    const basin_zoo *model = basin_specimen_with(s, "nudge", NULL, 0);
+    basin_expr target = basin_case_input_add(c, "target", 2);
+    basin_expr gap = basin_sub(basin_slice(end[0], 1, units, last), target);
+    basin_expr cost = basin_scale(basin_sum(basin_square(gap), 1, 1), 0.5);
+    basin_case_output_add(c, basin_energy_total(&model->energy, end[0]), "out.energy");
+    add_estimates(c, &model->energy, end[1], end[0], nudge, "ep");
+    add_estimates(c, &model->energy, end[1], end[2], 2 * nudge, "ep2");
+    basin_case_loss(c, basin_mean_all(cost), NULL);
+}
+
+/* ---- the rows ---- */
+
+/* The first prefix that fits: a model of the zoo, built from the file, and what is computed of it;
+ * or another builder. */
+static const struct {
+    const char *prefix, *model;
+    void (*add)(basin_case *c, basin_specimen *s);
+    void (*build)(basin_case *c);
+} rows[] = {
+    {"graph_hopfield", "graph_hopfield", totals, NULL},
+    {"hopfield_layer", NULL, NULL, hopfield_layer},
+    {"hopfield", "hopfield", totals, NULL},
+    {"sparse_entmax15", "entmax15", totals, NULL},
+    {"sparse_sparsemax", "sparsemax", totals, NULL},
+    {"sparse_normmax2", "normmax2", totals, NULL},
+    {"drdam", "drdam", totals, NULL},
+    {"lsr", "lsr", totals, NULL},
+    {"idp", "idp", by_term, NULL},
+    {"nrgpt_lm", "nrgpt", language_model, NULL},
+    {"nrgpt_", "nrgpt", nrgpt, NULL},
+    {"hyperset", "hyperset", hyperset, NULL},
+    {"akorn_attention", "akorn_attention", totals, NULL},
+    {"akorn", "akorn", totals, NULL},
+    {"crate", NULL, NULL, crate},
+    {"ebt", "ebt", ebt, NULL},
+    {"implicit_", NULL, NULL, implicit},
+    {"eqprop", "eqprop", eqprop, NULL},
+    {"block_", NULL, NULL, basin_case_build_block},
+    {"image", NULL, NULL, basin_case_build_image},
+    {"anomaly", NULL, NULL, basin_case_build_anomaly},
+    {"graph", NULL, NULL, basin_case_build_graphs},
+    {"lagrangians", NULL, NULL, basin_case_build_lagrangians},
+    {"ham", NULL, NULL, basin_case_build_ham},
+};
+
+void basin_case_build(basin_case *c, const char *name) {
+    size_t i = 0, count = sizeof rows / sizeof *rows;
+    while (i < count && strncmp(name, rows[i].prefix, strlen(rows[i].prefix)) != 0) i++;
+    if (i == count) {
+        basin_graph_fail(c->graph, BASIN_UNSUPPORTED, "unknown case '%s'", name);
+    } else if (rows[i].build) {
+        rows[i].build(c);
+    } else {
+        basin_specimen s = specimen_of(c, rows[i].model);
+        basin_specimen_build(&s);
+        if (!basin_graph_error(c->graph)) rows[i].add(c, &s);
+    }
+}
