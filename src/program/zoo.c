@@ -53,7 +53,7 @@ static const basin_field verdict_fields[] = {F(steps, "steps"),
                                              F(rises, "rises"),
                                              F(small_rises, "small_rises"),
                                              F(mean_cosine, "mean_cosine", "%.3f"),
-                                             F(least_cosine, "least_cosine|min cosine", "%.3f"),
+                                             F(min_cosine, "least_cosine|min cosine", "%.3f"),
                                              {0}};
 
 static void put_verdict(basin_record *r, const basin_zoo_model *model,

@@ -178,7 +178,7 @@ static void add_part(basin_zoo_built *built, basin_graph *graph, const basin_zoo
         part->expr = basin_scalar(graph, value->number);
 }
 
-/* Of the groups "a|b,c" one must be there, and nothing of the others. */
+/* One of the groups "a|b,c" must be bound, and nothing of the others. */
 static void check_groups(const basin_zoo_built *built, basin_graph *graph, const char *needs) {
     int whole = 0, partial = 0, has = 0, names = 0;
     for (const char *at = needs;; at++) {

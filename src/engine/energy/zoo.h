@@ -62,7 +62,7 @@ extern const basin_zoo_code basin_zoo_block, basin_zoo_nrgpt, basin_zoo_hyperset
 #define FLAG(name, value)                                                                          \
     { name, NULL, value, 0, 1 }
 
-/* Of the model `m`: a tensor, a setting. */
+/* A tensor and a setting of the model `m`. */
 #define TENSOR(name) basin_zoo_part(m, name)
 #define SETTING(name) basin_zoo_number(m, name)
 

@@ -74,7 +74,7 @@ static void make_block(basin_zoo_built *built, basin_graph *graph) {
 const basin_zoo_code basin_zoo_block = {
     .kind = {.title = "The block of the Energy Transformer",
              .formula =
-                 "Of tokens [N, D] or [B, N, D]: g = layernorm(x), E = -sum over heads and tokens\n"
+                 "Tokens [N, D] or [B, N, D], g = layernorm(x), E = -sum over heads and tokens\n"
                  "of log-sum-exp(beta K Q) / beta - sum over tokens and memories of G(xi . g), G\n"
                  "by `memories`. beta [H] or a number is 1 / sqrt(Y) by default.",
              .alpha = 0.1,
@@ -188,7 +188,7 @@ const basin_zoo_code basin_zoo_nrgpt = {
     .kind =
         {.title = "NRGPT",
          .formula =
-             "Of tokens [.., N, D]: g = layernorm(x) + bias, energies [.., N]: -sum over heads\n"
+             "Tokens [.., N, D], g = layernorm(x) + bias, energies [.., N]: -sum over heads\n"
              "of log sum over earlier B of exp(beta g_A . h g_B) / beta, with a force only on\n"
              "A, and a feed-forward one times `scale`: feed \"1\" -|gelu(w1 g + b1)|^2, \"2\"\n"
              "-|gelu(w2 gelu(w1 g + b1) + b2)|^2, \"2w\" -g . (w2 gelu(w1 g + b1) + b2). A step\n"
@@ -308,7 +308,7 @@ const basin_zoo_code basin_zoo_hyperset = {
     .kind =
         {.title = "Hyper-SET",
          .formula =
-             "Of tokens [N, D] or [B, N, D]: on spheres w = gain rms(W x) tokens repel each\n"
+             "Tokens [N, D] or [B, N, D]: on spheres w = gain rms(W x) tokens repel each\n"
              "other, then go to a feed-forward energy, in two turns; forces go `straight`\n"
              "through the norms. Energies are of all tokens. With t1_w .. t3_b the size of each\n"
              "step is learned: t3 gelu(t2 gelu(t1 sinusoid(t + 1)) + start), `start` the tokens\n"
@@ -372,8 +372,8 @@ static basin_expr akorn_move(const void *m, basin_expr force, basin_expr x, basi
     (void)t;
     if (!TENSOR("a")) force = basin_add(akorn_attention(m, x), TENSOR("c"));
     basin_expr tangent = basin_to_tangent(force, x, sphere_of(m));
-    basin_expr turned = rotate(x, TENSOR("omega"));
-    return basin_mul(TENSOR("gamma"), basin_add(turned, tangent));
+    basin_expr rotated = rotate(x, TENSOR("omega"));
+    return basin_mul(TENSOR("gamma"), basin_add(rotated, tangent));
 }
 
 static basin_expr akorn_begin(const void *m, basin_expr x) {

@@ -239,11 +239,11 @@ static basin_expr ebt_loss(const basin_case *c, const basin_zoo *zoo, basin_expr
 }
 
 static void ebt(basin_case *c, basin_specimen *s) {
-    enum { MOST = 8 };
-    basin_expr trace[STEPS], other[STEPS], from[MOST], gradient[MOST];
+    enum { MAX = 8 };
+    basin_expr trace[STEPS], other[STEPS], from[MAX], gradient[MAX];
     basin_expr y = s->start, free_y = y, label = read_index(c, "label");
     int steps = steps_of(c), count = 0;
-    for (int i = 0; i < s->values && count < MOST; i++)
+    for (int i = 0; i < s->values && count < MAX; i++)
         if (s->value[i].expr) from[count++] = s->value[i].expr;
     if (!y || steps < 1 || basin_graph_error(c->graph)) return;
     basin_expr loss = ebt_loss(c, s->zoo, &y, label, steps, true, trace);

@@ -133,14 +133,14 @@ void basin_case_build_anomaly(basin_case *c) {
 /* ---- graph, graph_mixed: classification of a few graphs in one batch without padding: one after
  * the other, each graph's CLS token before its nodes ---- */
 
-enum { MOST_GRAPHS = 10000 };
+enum { MAX_GRAPHS = 10000 };
 
 typedef struct layout {
     int graphs;
     int64_t nodes, tokens, edges; /* edges: those of the file, and one from each CLS to each node */
     int64_t *first;               /* [graphs + 1] CLS token of each graph */
     int32_t *edge;                /* [edges, 2] */
-    int64_t wide;                 /* P, numbers an edge */
+    int64_t wide;                 /* P, numbers per edge */
 } layout;
 
 static const char *name_of(char name[BASIN_CASE_WORD], int graph, const char *what) {
@@ -151,9 +151,9 @@ static const char *name_of(char name[BASIN_CASE_WORD], int graph, const char *wh
 static bool measure(basin_case *c, layout *l) {
     char name[BASIN_CASE_WORD];
     double graphs = basin_case_number(c, "graphs");
-    if (!(graphs >= 1 && graphs <= MOST_GRAPHS))
+    if (!(graphs >= 1 && graphs <= MAX_GRAPHS))
         return basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g graphs; expected 1 to %d", graphs,
-                                MOST_GRAPHS);
+                                MAX_GRAPHS);
     l->graphs = (int)graphs;
     l->wide = basin_case_dim(c, "adj_w", 2, 0);
     l->first = calloc((size_t)l->graphs + 1, sizeof *l->first);

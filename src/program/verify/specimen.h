@@ -47,7 +47,7 @@ basin_status basin_specimen_descend(basin_specimen_run *run, const basin_zoo_mod
 /* Of `steps` published steps, and twice as many a thousand times smaller: which rose. */
 typedef struct basin_specimen_verdict {
     int64_t steps, rises, small_rises;
-    double least_cosine, mean_cosine;
+    double min_cosine, mean_cosine;
 } basin_specimen_verdict;
 basin_status basin_specimen_judge(basin_specimen_verdict *verdict, const basin_zoo_model *model,
                                   const basin_bundle *bundle, int seeds, uint64_t seed, int steps,

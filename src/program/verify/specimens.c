@@ -270,7 +270,7 @@ basin_status basin_specimen_descend(basin_specimen_run *run, const basin_zoo_mod
 basin_status basin_specimen_judge(basin_specimen_verdict *verdict, const basin_zoo_model *model,
                                   const basin_bundle *bundle, int seeds, uint64_t seed, int steps,
                                   basin_error *error) {
-    *verdict = (basin_specimen_verdict){.least_cosine = 1};
+    *verdict = (basin_specimen_verdict){.min_cosine = 1};
     if (bundle) seeds = 1;
     for (int i = 0; i < seeds; i++) {
         basin_specimen_run run;
@@ -278,7 +278,7 @@ basin_status basin_specimen_judge(basin_specimen_verdict *verdict, const basin_z
         verdict->steps += steps;
         verdict->rises += run.rises;
         verdict->small_rises += run.small_rises;
-        verdict->least_cosine = fmin(verdict->least_cosine, run.cosine);
+        verdict->min_cosine = fmin(verdict->min_cosine, run.cosine);
         verdict->mean_cosine += run.cosine / seeds;
     }
     return BASIN_OK;

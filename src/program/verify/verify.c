@@ -197,10 +197,10 @@ basin_block_config basin_case_block(basin_case *c, const char *prefix) {
 }
 
 int basin_case_steps(basin_case *c) {
-    enum { MOST = 1000 };
+    enum { MAX_STEPS = 1000 };
     double steps = basin_case_number(c, "steps");
-    if (!(steps >= 0 && steps <= MOST)) {
-        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g steps; expected 0 to %d", steps, MOST);
+    if (!(steps >= 0 && steps <= MAX_STEPS)) {
+        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g steps; expected 0 to %d", steps, MAX_STEPS);
         steps = 0;
     }
     return (int)steps;
