@@ -248,7 +248,6 @@ typedef struct basin_train_task basin_train_task;
 #define BASIN_COMMANDS(X) \
     X(image_train) X(image_complete) X(image_eval) X(image_report) X(image_export) \
     X(anomaly_train) X(anomaly_score) X(anomaly_eval) X(anomaly_explain) X(anomaly_report) \
-    X(anomaly_compare) \
     X(node_train) X(node_predict) X(node_eval) X(node_explain) \
     X(graph_train) X(graph_predict) X(graph_explain) X(graph_eval) X(graph_cv) \
     X(graph_convert) X(graph_report) \

@@ -97,39 +97,6 @@ TEST(scores_name_the_model_and_the_day) {
     assert_contains(p->out, "node,probability,rank,anomalous\n");
 }
 
-/* On what neither has seen; a model beside itself has no difference, an untrained one has. */
-TEST(compare_judges_two_models_on_the_same_nodes) {
-    run_ok(state, "anomaly train accounts.csv transfers.csv --ratio 0.3 --epochs 20 --trees 0 "
-                  "--members 1 -q -o a.st");
-    run_ok(state, "anomaly train accounts.csv transfers.csv --ratio 0.3 --epochs 1 --rate 1e-6 "
-                  "--trees 0 --tabular 0 --members 1 -q -o b.st");
-    cJSON *tree = run_json(run(state, "anomaly compare a.st b.st accounts.csv transfers.csv "
-                                      "-q --json"));
-    cJSON *test = run_json(run(state, "anomaly eval --model b.st accounts.csv transfers.csv -q "
-                                      "--unseen --json"));
-    assert_int_equal(json_number(tree, "left_out"), json_number(test, "left_out"));
-    assert_float_equal(json_number(tree, "models.1.auprc"), json_number(test, "auprc"), 1e-9);
-    for (int m = 0; m < 5; m++) {
-        char low[40], high[40], own[40];
-        snprintf(low, sizeof low, "differences.%d.low", m);
-        snprintf(high, sizeof high, "differences.%d.high", m);
-        snprintf(own, sizeof own, "differences.%d.difference", m);
-        assert_true(json_number(tree, low) <= json_number(tree, own) &&
-                    json_number(tree, own) <= json_number(tree, high));
-    }
-    assert_string_equal(text_at(tree, "differences.0.verdict"), "A is better, beyond noise");
-    assert_float_equal(json_number(tree, "differences.1.difference"),
-                       json_number(tree, "models.1.auprc") - json_number(tree, "models.0.auprc"),
-                       1e-9);
-    const program *p = run_ok(state, "anomaly compare a.st a.st accounts.csv transfers.csv -q");
-    assert_contains(p->out, "within noise");
-    assert_null(strstr(p->out, "beyond noise"));
-    assert_error(run(state, "anomaly compare m.safetensors a.st accounts.csv transfers.csv -q"), 1,
-                 "accounts.csv: all 270 labelled nodes took part in training or validation (270 of "
-                 "them of A, ");
-    run_ok(state, "anomaly compare m.safetensors a.st accounts.csv transfers.csv -q --all");
-}
-
 /* ---- back-tests ---- */
 
 /* All figures against those counted here from the scores. */

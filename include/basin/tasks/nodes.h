@@ -374,26 +374,6 @@ BASIN_API basin_status basin_nodes_backtest(basin_nodes_figures *figures,
                                             const double *probability /* [N] */,
                                             const uint8_t *part /* [N] */, int which,
                                             double threshold, basin_error *error);
-/* Two detectors, A and B, on the same nodes. */
-enum { BASIN_NODES_DIFFERENCES = 5 };
-typedef struct basin_nodes_difference {
-    const char *name;             /* "auroc", "auprc", "precision", "recall", "brier" */
-    double difference, low, high; /* B less A, and the bounds that hold 95 % of 1,000 draws */
-} basin_nodes_difference;
-typedef struct basin_nodes_comparison {
-    int64_t left_out;               /* labelled nodes that took part in training */
-    basin_nodes_figures figures[2]; /* of each, at its own threshold */
-    basin_nodes_difference difference[BASIN_NODES_DIFFERENCES];
-    int64_t both, only[2]; /* alerts */
-} basin_nodes_comparison;
-/* On the labelled nodes that took part in the training of neither, nor of their parents; with `all`
- * on all labelled ones. The networks are the same files, each read by the schema of its model;
- * they may be one. */
-BASIN_API basin_status basin_nodes_compare(basin_nodes_comparison *comparison,
-                                           const basin_nodes_model *const model[2],
-                                           const basin_network *const network[2],
-                                           const double *const probability[2] /* [N] each */,
-                                           bool all, basin_error *error);
 /* Which nodes took part in training: BASIN_PART_TRAIN, BASIN_PART_VAL or BASIN_PART_NONE of each.
  * They are known by their ids; without ids, in the network of training alone. BASIN_UNSUPPORTED:
  * the model does not say, or these nodes cannot be told. */

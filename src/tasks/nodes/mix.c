@@ -335,7 +335,8 @@ static bool judge_others(double value[EXPECTED], double threshold, const basin_n
     return count[0] > 0 && count[1] > 0 && above[0] + above[1] > 0;
 }
 
-void basin_nodes_draw(uint8_t *times, int64_t count, int number) {
+/* Draw `number` of a bootstrap: how often it has each sample. */
+static void draw(uint8_t *times, int64_t count, int number) {
     basin_random random = basin_random_start(0, (uint64_t)number, 0);
     memset(times, 0, (size_t)count);
     for (int64_t i = 0; i < count; i++) {
@@ -356,7 +357,7 @@ static basin_status expect(basin_nodes_threshold *t, const goal *g, const basin_
     BASIN_SCRATCH_RAW(uint8_t, drawn, s->count, "a threshold", error);
     for (int d = 0; d < DRAWS && s->count; d++) {
         double threshold = t->threshold;
-        basin_nodes_draw(drawn, s->count, d);
+        draw(drawn, s->count, d);
         in.count = 0;
         for (int64_t i = 0; i < s->count; i++)
             for (int k = 0; k < drawn[i] && in.count < s->count; k++) {

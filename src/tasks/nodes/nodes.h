@@ -14,7 +14,7 @@
  *     classes.c    several classes: their names, inputs and figures
  *     known.c, table.c, forest.c, mix.c   known labels, boosted trees, calibration, thresholds
  *     explainer.c, explain.c, explain_network.c   why nodes score as they do
- *     rivals.c     plain models and XGBoost to compare with; compare.c   two detectors
+ *     rivals.c     plain models and XGBoost to compare with
  *     completion.c unusual nodes without labels; report.c   a page on a detector
  */
 #ifndef BASIN_TASK_NODES_NODES_H
@@ -528,8 +528,6 @@ basin_status basin_nodes_choose_threshold(double *threshold, const double *proba
 basin_status basin_nodes_calibrate(basin_nodes_model *model, double *probability /* [N] */,
                                    const basin_network *network, const uint8_t *part,
                                    basin_error *error);
-/* Draw `number` of a bootstrap: how often it has each sample. */
-void basin_nodes_draw(uint8_t *times /* [count] */, int64_t count, int number);
 /* The share of anomalies among the training nodes. */
 double basin_nodes_base_rate(const basin_network *network, const uint8_t *part /* [N] */);
 /* Strictly rising in the probability, so that ranks stay. */

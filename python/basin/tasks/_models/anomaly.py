@@ -7,7 +7,7 @@ import numpy
 
 from basin._engine.plan import backend_of
 from basin.tasks._data.network import Network, view_of
-from basin.tasks._library import BasinError, check, ffi, lib, sized, text, warn
+from basin.tasks._library import BasinError, check, ffi, lib, sized, warn
 from basin.tasks._models import plots as _plots
 from basin.tasks._models.estimator import column_of, known_of
 from basin.tasks._models.nodes import Explanation, NodeEstimator, explanation_of
@@ -110,32 +110,6 @@ class AnomalyDetector(NodeEstimator):
         )  # fmt: skip
         names = [field.name for field in dataclasses.fields(Threshold)][1:]
         return Threshold(result.threshold, *(tuple(getattr(result, name)) for name in names))
-
-    def compare(
-        self, other: "AnomalyDetector", X: Any, y: Any = None, *, edges: Any = None,
-        all_labelled: bool = False, **options: Any,
-    ) -> dict:  # fmt: skip
-        """This detector, A, and another one, B, on the labelled nodes that took part in the
-        training of neither, or on `all_labelled`: the figures of both at their own thresholds, and
-        what B has more, with the bounds that hold 95 % of 1,000 draws."""
-        both = (self, other)
-        networks = [one._build(one._labelled(X, y, edges, options)) for one in both]
-        scores = [one._score(network) for one, network in zip(both, networks)]
-        result = ffi.new("basin_nodes_comparison *")
-        check(
-            lib.basin_nodes_compare, result, [one._fitted() for one in both], networks,
-            [ffi.from_buffer("double[]", score) for score in scores], all_labelled,
-        )  # fmt: skip
-        figures = ("nodes", "anomalous", "auroc", "auprc", "recall_at_k", "threshold", "alerts",
-                   "precision", "recall", "f1", "macro_f1")  # fmt: skip
-        rows = [row for row in result.difference if row.name != ffi.NULL]
-        return {
-            "a": {name: getattr(result.figures[0], name) for name in figures},
-            "b": {name: getattr(result.figures[1], name) for name in figures},
-            "difference": {text(row.name): (row.difference, row.low, row.high) for row in rows},
-            "alerts": {"both": result.both, "only_a": result.only[0], "only_b": result.only[1]},
-            "left_out": result.left_out,
-        }
 
     def predict_proba(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:
         """[N, 2]: the probability of each node to be normal, and anomalous."""
