@@ -128,9 +128,9 @@ static basin_status ask_anomaly(subject *s, int64_t i, basin_error *error) {
     double *probability = status ? NULL : basin_array_new((size_t)near->nodes, sizeof(double));
     if (!status && !probability)
         status = basin_fail(error, BASIN_NO_MEMORY, "out of memory for scores");
-    if (!status) status = basin_nodes_score(probability, s->anomaly, near, NULL, error);
+    if (!status) status = basin_nodes_predict(probability, s->anomaly, near, NULL, error);
     free(probability);
-    basin_network_free(near);
+    basin_network_close(near);
     return status;
 }
 
@@ -195,7 +195,7 @@ static void close_all(subject *s) {
     basin_image_close(s->image);
     for (int i = 0; i < PICTURES; i++) basin_picture_free(&s->picture[i]);
     basin_nodes_close(s->anomaly);
-    basin_network_free(s->network);
+    basin_network_close(s->network);
     basin_graphs_close(s->graphs);
     basin_graphset_free(&s->set);
 }

@@ -34,7 +34,7 @@ int main(void) {
 
     basin_settings *settings;
     basin_training_result outcome = {.size = sizeof outcome};
-    basin_nodes_data data = {.network = network, .validation = -1};
+    basin_nodes_data data = {.network = network, .split = BASIN_NODES_SPLIT_NONE};
     basin_training_options training = {.backend = cpu, .output = "nodes.safetensors"};
     must(basin_settings_new(&settings, "anomaly", NULL, &error));
     must(basin_settings_set(settings, "members", "1", &error));
@@ -45,13 +45,13 @@ int main(void) {
     double probability[NODES];
     int found = 0, wrong = 0;
     must(basin_nodes_open(&model, "anomaly", "nodes.safetensors", cpu, &error));
-    must(basin_nodes_score(probability, model, network, NULL, &error));
+    must(basin_nodes_predict(probability, model, network, NULL, &error));
     for (int i = NODES / 2; i < NODES; i++)
         if (probability[i] > basin_nodes_get_info(model)->threshold) fraud(i) ? found++ : wrong++;
     printf("of 15 frauds that were not known %d are found, %d others flagged\n", found, wrong);
     basin_nodes_close(model);
     basin_settings_free(settings);
-    basin_network_free(network);
+    basin_network_close(network);
     basin_backend_close(cpu);
     return remove("nodes.safetensors");
 }

@@ -513,10 +513,10 @@ EXPORT int explorer_accounts_score(double *probability, float *neighbour, float 
     basin_network *network = NULL;
     basin_nodes_explanation *why = NULL;
     TRY(network_of(&network, feature, nodes, names, columns, edge, edges));
-    TRY(basin_nodes_score(probability, accounts.model, network, NULL, &error));
+    TRY(basin_nodes_predict(probability, accounts.model, network, NULL, &error));
     if (node < 0) goto end;
     TRY(basin_nodes_explain(&why, accounts.model, network, (int64_t[]){node}, 1,
-                            &(basin_nodes_work){.probability = probability}, &error));
+                            &(basin_nodes_explain_options){.probability = probability}, &error));
     memset(neighbour, 0, (size_t)nodes * 2 * sizeof *neighbour);
     memset(by_feature, 0, (size_t)(columns + 1) * 2 * sizeof *by_feature);
     for (int64_t i = 0; i < why->neighbours; i++) {
@@ -531,6 +531,6 @@ EXPORT int explorer_accounts_score(double *probability, float *neighbour, float 
     about[0] = why->logit, about[1] = why->typical_logit, about[2] = why->own, about[3] = why->rest;
 end:
     basin_nodes_explanation_free(why);
-    basin_network_free(network);
+    basin_network_close(network);
     return failed;
 }

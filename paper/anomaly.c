@@ -52,10 +52,10 @@ typedef struct data {
 static void open_data(data *d, const char *path) {
     basin_network_options with_union = {.unite = true};
     must(basin_network_open(&d->network, &path, 1, &with_union, &error));
-    d->view = basin_network_get_view(d->network);
+    basin_network_get_view(&d->view, d->network);
     for (int r = 0; r < d->view.relations; r++) { /* the only one, or the union of several */
-        basin_relation_view edges = basin_network_get_relation(d->network, r);
-        if (d->view.relations == 1 || !strcmp(edges.name, "homo")) d->edges = edges;
+        basin_network_get_relation(&d->edges, d->network, r);
+        if (d->view.relations == 1 || !strcmp(d->edges.name, "homo")) break;
     }
     if (!d->view.feature || !d->view.label) quit(path, "expected features and labels");
     int64_t N = d->view.nodes;
@@ -71,10 +71,10 @@ static void scale_features(data *d) {
         const float *x = d->view.feature + f;
         double count = 0, sum = 0, squares = 0;
         for (int64_t i = 0; i < N; i++)
-            if (d->part[i] == BASIN_PART_TRAIN) count += 1, sum += (double)x[i * F];
+            if (d->part[i] == BASIN_SPLIT_TRAIN) count += 1, sum += (double)x[i * F];
         double mean = sum / count;
         for (int64_t i = 0; i < N; i++)
-            if (d->part[i] == BASIN_PART_TRAIN)
+            if (d->part[i] == BASIN_SPLIT_TRAIN)
                 squares += ((double)x[i * F] - mean) * ((double)x[i * F] - mean);
         double deviation = sqrt(squares / count);
         bool varies = deviation > 1e-7 * fabs(mean); /* beyond rounding */
@@ -91,10 +91,10 @@ static void split(data *d, int64_t run) {
                                 &error));
     for (int64_t i = 0; i < d->view.nodes; i++) {
         if (d->view.label[i] > 1) quit(d->view.path, "expected labels 0 and 1");
-        if (d->part[i] == BASIN_PART_TRAIN) count[d->view.label[i]] += 1;
+        if (d->part[i] == BASIN_SPLIT_TRAIN) count[d->view.label[i]] += 1;
     }
     for (int64_t i = 0; i < d->view.nodes; i++) {
-        bool trains = d->part[i] == BASIN_PART_TRAIN, anomaly = trains && d->view.label[i] == 1;
+        bool trains = d->part[i] == BASIN_SPLIT_TRAIN, anomaly = trains && d->view.label[i] == 1;
         d->label[i] = anomaly;
         d->weight[i] = anomaly ? (float)(count[0] / count[1]) : trains;
     }
@@ -323,11 +323,11 @@ static double auc(const data *d, const double *p, int part) {
 static double validate(double test[2], const data *d, const double *p) {
     double best = -1, threshold = 0.5;
     for (int i = 1; i < 20; i++) {
-        double f1 = macro_f1(d, p, BASIN_PART_VAL, 0.05 * i);
+        double f1 = macro_f1(d, p, BASIN_SPLIT_VAL, 0.05 * i);
         if (f1 > best) best = f1, threshold = 0.05 * i;
     }
-    test[0] = macro_f1(d, p, BASIN_PART_TEST, threshold);
-    test[1] = auc(d, p, BASIN_PART_TEST);
+    test[0] = macro_f1(d, p, BASIN_SPLIT_TEST, threshold);
+    test[1] = auc(d, p, BASIN_SPLIT_TEST);
     return best;
 }
 
@@ -385,7 +385,7 @@ int main(int argc, char **argv) {
     read_settings();
     basin_engine engine = open_engine();
     check_options();
-    data d;
+    data d = {.view.size = sizeof d.view, .edges.size = sizeof d.edges};
     open_data(&d, argv[1]);
     double *result[2] = {malloc(sizeof(double[set.runs])), malloc(sizeof(double[set.runs]))};
     for (int64_t i = 0; i < set.runs; i++) run(&result[0][i], &result[1][i], &d, &engine, i);
@@ -395,6 +395,6 @@ int main(int argc, char **argv) {
         printf("%s %.4f +- %.4f %%\n", name[k], 100 * mean, 100 * deviation);
     }
     basin_engine_close(&engine);
-    basin_network_free(d.network);
+    basin_network_close(d.network);
     free(d.part), free(d.feature), free(d.label), free(d.weight), free(result[0]), free(result[1]);
 }

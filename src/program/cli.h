@@ -76,6 +76,7 @@ typedef struct basin_parsed {
     basin_start start;                                                                             \
     basin_training_options training;                                                               \
     basin_network_options network;                                                                 \
+    basin_table_options table;                  /* the network's, where it is of CSV */            \
     const char *missing, *self_loops, *unknown; /* of the network, as words */                     \
     const char *backend, *products, *dtype, *output;                                               \
     int64_t threads, seed;                                                                         \
@@ -343,21 +344,21 @@ basin_status basin_args_image(basin_image_model **model, const basin_args *args,
 /* ---- networks ---- */
 
 #define BASIN_OPTIONS_NETWORK                                                                      \
-    BASIN_FLAG(network.directed, "directed"), BASIN_TEXT(network.id, 0, "id", "COLUMN"),           \
-        BASIN_TEXT(network.label, 0, "label", "COLUMN"),                                           \
-        BASIN_TEXT(network.source, 0, "source", "COLUMN", .more = true),                           \
-        BASIN_TEXT(network.target, 0, "target", "COLUMN", .more = true),                           \
+    BASIN_FLAG(network.directed, "directed"), BASIN_TEXT(table.id, 0, "id", "COLUMN"),             \
+        BASIN_TEXT(table.label, 0, "label", "COLUMN"),                                             \
+        BASIN_TEXT(table.source, 0, "source", "COLUMN", .more = true),                             \
+        BASIN_TEXT(table.target, 0, "target", "COLUMN", .more = true),                             \
         BASIN_CHOICE(missing, "missing", "error|zero|mean", .more = true),                         \
         BASIN_INTEGER(network.unlabelled_first, "unlabelled-first", "N", 0, 2147483647,            \
                       .more = true),                                                               \
-        BASIN_TEXT(network.edge_type, 0, "relation-column", "COLUMN", .more = true),               \
-        BASIN_TEXT(network.time, 0, "time", "COLUMN", .more = true),                               \
-        BASIN_TEXT(network.until, 0, "until", "TIME", .more = true),                               \
-        BASIN_TEXT(network.drop, 0, "drop", "COLUMNS", .more = true),                              \
-        BASIN_INTEGER(network.max_categories, "max-categories", "N", 1, 100000, .more = true),     \
+        BASIN_TEXT(table.edge_type, 0, "relation-column", "COLUMN", .more = true),                 \
+        BASIN_TEXT(table.time, 0, "time", "COLUMN", .more = true),                                 \
+        BASIN_TEXT(table.until, 0, "until", "TIME", .more = true),                                 \
+        BASIN_TEXT(table.drop, 0, "drop", "COLUMNS", .more = true),                                \
+        BASIN_INTEGER(table.max_categories, "max-categories", "N", 1, 100000, .more = true),       \
         BASIN_CHOICE(unknown, "unknown", "error|skip|add", .more = true),                          \
-        BASIN_FLAG(network.no_header, "no-header", .more = true),                                  \
-        BASIN_TEXT(network.date_format, 0, "date-format", "FORMAT", .more = true)
+        BASIN_FLAG(table.headerless, "no-header", .more = true),                                   \
+        BASIN_TEXT(table.date_format, 0, "date-format", "FORMAT", .more = true)
 
 /* For commands that split. */
 #define BASIN_OPTION_SPLIT_TIME(needs_)                                                            \
@@ -366,11 +367,11 @@ basin_status basin_args_image(basin_image_model **model, const basin_args *args,
 /* Only for commands whose task has no setting for it. */
 #define BASIN_OPTIONS_NETWORK_EDGES                                                                \
     BASIN_CHOICE(self_loops, "self-loops", "keep|drop|add", .text = "keep"),                       \
-        BASIN_FLAG(network.classes, "classes"),                                                    \
+        BASIN_FLAG(table.classes, "classes"),                                                      \
         BASIN_FLAG(network.keep_duplicates, "keep-duplicates")
 
-/* With args->memory GiB. */
-basin_network_options basin_network_options_of(const basin_args *args);
+/* With args->memory GiB. `table` is part of the result. */
+basin_network_options basin_network_options_of(const basin_args *args, basin_table_options *table);
 /* Opens the files by `schema` (or NULL), and notes on standard error how they were read. */
 basin_status basin_args_network(basin_network **network, const basin_args *args,
                                 const basin_schema *schema, int paths, char **path,

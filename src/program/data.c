@@ -10,21 +10,22 @@
 
 static bool is(const char *text, const char *word) { return text && !strcmp(text, word); }
 
-basin_network_options basin_network_options_of(const basin_args *args) {
+basin_network_options basin_network_options_of(const basin_args *args, basin_table_options *t) {
     basin_network_options o = args->network;
+    *t = args->table, o.table = t;
     o.memory = (size_t)(args->memory * (double)(1 << 30));
-    o.self = is(args->self_loops, "add")    ? BASIN_SELF_ADD
-             : is(args->self_loops, "drop") ? BASIN_SELF_DROP
-                                            : BASIN_SELF_KEEP;
+    o.self = is(args->self_loops, "add")    ? BASIN_SELF_LOOPS_ADD
+             : is(args->self_loops, "drop") ? BASIN_SELF_LOOPS_DROP
+                                            : BASIN_SELF_LOOPS_KEEP;
     o.missing = is(args->missing, "keep")    ? BASIN_MISSING_KEEP
                 : is(args->missing, "zero")  ? BASIN_MISSING_ZERO
                 : is(args->missing, "mean")  ? BASIN_MISSING_MEAN
                 : is(args->missing, "error") ? BASIN_MISSING_REFUSE
                                              : BASIN_MISSING_ERROR;
-    o.unknown = is(args->unknown, "skip")    ? BASIN_UNKNOWN_SKIP
-                : is(args->unknown, "add")   ? BASIN_UNKNOWN_ADD
-                : is(args->unknown, "error") ? BASIN_UNKNOWN_REFUSE
-                                             : BASIN_UNKNOWN_ERROR;
+    t->unknown = is(args->unknown, "skip")    ? BASIN_UNKNOWN_SKIP
+                 : is(args->unknown, "add")   ? BASIN_UNKNOWN_ADD
+                 : is(args->unknown, "error") ? BASIN_UNKNOWN_REFUSE
+                                              : BASIN_UNKNOWN_ERROR;
     return o;
 }
 
@@ -32,7 +33,8 @@ basin_status basin_args_network(basin_network **network, const basin_args *args,
                                 const basin_schema *schema, int paths, char **path,
                                 basin_error *error) {
     int length;
-    basin_network_options o = basin_network_options_of(args);
+    basin_table_options table;
+    basin_network_options o = basin_network_options_of(args, &table);
     o.schema = schema;
     BASIN_TRY(basin_network_open(network, (const char *const *)path, paths, &o, error));
     for (const char *note = NULL; (note = basin_network_next_note(&length, *network, note));)

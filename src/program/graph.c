@@ -25,7 +25,7 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o,
     bool trains = !target && !reading->part; /* or converts */
     const char *idle = reading->target && !bare    ? "target"
                        : reading->smiles           ? "smiles"
-                       : o->network.id             ? "id"
+                       : o->table.id               ? "id"
                        : trains && reading->values ? "values"
                        : trains && reading->stereo ? "stereo"
                                                    : NULL;
@@ -56,7 +56,7 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o,
     }
     size_t named = target && reading->target ? strlen(reading->target) : 0;
     bool words = named && !strncmp(target, reading->target, named) && target[named] == '\n';
-    basin_molecules spec = {.path = path, .smiles = reading->smiles, .id = o->network.id};
+    basin_molecules spec = {.path = path, .smiles = reading->smiles, .id = o->table.id};
     spec.stereo = stereo > 0 || reading->stereo, spec.values = reading->values;
     spec.target = reading->target && !words ? reading->target : target;
     if (!spec.target)

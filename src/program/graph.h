@@ -25,7 +25,7 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *args,
                               basin_error *error);
 #define BASIN_GRAPH_OPTION_SMILES BASIN_TEXT(reading.smiles, 0, "smiles", "COLUMN")
 #define BASIN_GRAPH_OPTIONS_MOLECULES                                                              \
-    BASIN_GRAPH_OPTION_SMILES, BASIN_TEXT(network.id, 0, "id", "COLUMN", .more = true)
+    BASIN_GRAPH_OPTION_SMILES, BASIN_TEXT(table.id, 0, "id", "COLUMN", .more = true)
 #define BASIN_GRAPH_OPTION_TARGET BASIN_TEXT(reading.target, 0, "target", "COLUMNS")
 #define BASIN_GRAPH_OPTION_VALUES BASIN_FLAG(reading.values, "values", .more = true)
 

@@ -4,20 +4,20 @@
 /* ---- models and networks ---- */
 
 basin_status basin_goal_check(const char *goal, basin_error *error) {
-    basin_nodes_threshold none;
+    basin_nodes_threshold_result none = {0};
     return goal ? basin_nodes_threshold_for(&none, NULL, goal, NULL, 0, error) : BASIN_OK;
 }
 
 bool basin_args_classes(basin_args *args) {
     args->network.unite = true;
-    return args->network.classes = !strncmp(args->command->name, "node", 4);
+    return args->table.classes = !strncmp(args->command->name, "node", 4);
 }
 
 basin_status basin_nodes_model_open(basin_nodes_use *use, basin_args *args, const char *model,
                                     basin_error *error) {
     bool classes = basin_args_classes(args);
-    use->work = (basin_nodes_work){.watch = &args->watch.watch,
-                                   .memory = (size_t)(args->memory * (double)(1 << 30))};
+    use->how = (basin_nodes_predict_options){.watch = &args->watch.watch,
+                                             .memory = (size_t)(args->memory * (double)(1 << 30))};
     if (!model) return BASIN_OK;
     BASIN_TRY(
         basin_nodes_open(&use->model, classes ? "node" : "anomaly", model, args->compute, error));
@@ -34,23 +34,26 @@ basin_status basin_nodes_use_open(basin_nodes_use *use, basin_args *args, const 
 
 basin_status basin_nodes_probabilities(double *probability, const basin_nodes_use *use,
                                        const basin_network *network, const basin_args *args,
-                                       uint64_t seed, basin_error *error) {
+                                       uint64_t seed, basin_nodes_explanation **top,
+                                       int64_t explain, basin_error *error) {
     bool stopped;
-    if (use->model) return basin_nodes_score(probability, use->model, network, &use->work, error);
-    BASIN_TRY(basin_nodes_unsupervised(probability, &stopped, network, seed, args->compute,
-                                       &use->work, error));
+    if (use->model) return basin_nodes_predict(probability, use->model, network, &use->how, error);
+    basin_nodes_unsupervised_options o = {
+        .watch = use->how.watch, .memory = use->how.memory, .seed = seed, .explain = explain};
+    BASIN_TRY(
+        basin_nodes_unsupervised(probability, top, &stopped, network, args->compute, &o, error));
     return stopped ? basin_fail(error, BASIN_BAD_VALUE, "stopped; nothing was kept") : BASIN_OK;
 }
 
 void basin_nodes_use_close(basin_nodes_use *use) {
-    basin_network_free(use->network);
+    basin_network_close(use->network);
     basin_nodes_close(use->model);
 }
 
 /* ---- printing ---- */
 
-const char *basin_expected_print(char text[BASIN_EXPECTED_TEXT], const basin_nodes_threshold *t,
-                                 const char *goal) {
+const char *basin_expected_print(char text[BASIN_EXPECTED_TEXT],
+                                 const basin_nodes_threshold_result *t, const char *goal) {
     const double *p = t->precision, *f = t->recall, *a = t->alerts;
     int used = snprintf(text, BASIN_EXPECTED_TEXT, "threshold %.4f for %s", t->threshold, goal);
     if (isnan(*p)) return text;
@@ -63,7 +66,8 @@ const char *basin_expected_print(char text[BASIN_EXPECTED_TEXT], const basin_nod
     return text;
 }
 
-void basin_record_expected(basin_record *r, const basin_nodes_threshold *t, const char *goal) {
+void basin_record_expected(basin_record *r, const basin_nodes_threshold_result *t,
+                           const char *goal) {
     const double *value[] = {t->precision, t->recall, t->fpr, t->alerts};
     static const char *const name[] = {"precision", "recall", "false_positive_rate", "alerts"};
     char text[BASIN_EXPECTED_TEXT];
@@ -172,9 +176,10 @@ static basin_status choose_threshold(basin_train_job *job, basin_error *error) {
     if (!probability)
         return basin_fail(error, BASIN_BAD_VALUE, "--threshold-for %s needs validation nodes",
                           o->threshold_for);
-    basin_nodes_threshold *t;
+    basin_nodes_threshold_result *t;
     BASIN_TRY(BASIN_NEW(&t, 1, "a threshold", error));
     job->more = t;
+    t->size = sizeof *t;
     BASIN_TRY(basin_nodes_threshold_for(t, model, o->threshold_for, probability,
                                         basin_nodes_get_info(model)->nodes, error));
     basin_nodes_set_threshold(model, t->threshold);
@@ -185,19 +190,22 @@ static basin_status choose_threshold(basin_train_job *job, basin_error *error) {
 static basin_status train_node(basin_train_job *job, basin_error *error) {
     options *o = (void *)job->o;
     basin_args_classes(&o->args);
-    basin_network_options how = basin_network_options_of(&o->args);
+    basin_table_options table;
+    basin_network_options how = basin_network_options_of(&o->args, &table);
     double held = o->validation < 0 ? 0.2 : o->validation;
     how.split_train = o->ratio > 0 ? o->ratio : 1 - held;
     how.split_val = o->ratio > 0 ? (1 - o->ratio) / 3 : held;
     basin_nodes_data data = {.path = (const char *const *)o->operand,
                              .paths = o->operands,
                              .options = &how,
-                             .masks = o->split_number >= 0 || how.split_time,
-                             .split = o->split_number >= 0 ? o->split_number : 0,
-                             .ratio = o->ratio,
-                             .validation = o->validation < 0   ? 0
-                                           : o->validation > 0 ? o->validation
-                                                               : -1};
+                             .split = o->split_number >= 0 || how.split_time
+                                          ? BASIN_NODES_SPLIT_MASKS
+                                      : o->ratio > 0       ? BASIN_NODES_SPLIT_RATIO
+                                      : o->validation > 0  ? BASIN_NODES_SPLIT_HOLD_OUT
+                                      : o->validation == 0 ? BASIN_NODES_SPLIT_NONE
+                                                           : BASIN_NODES_SPLIT_DEFAULT,
+                             .number = o->split_number >= 0 ? o->split_number : 0,
+                             .ratio = o->ratio > 0 ? o->ratio : o->validation};
     basin_nodes_model *model = NULL;
     basin_status status =
         basin_nodes_train(&model, &job->outcome, o->settings, &data, &o->training, error);
@@ -217,16 +225,16 @@ static void put_anomaly(basin_record *r, const basin_train_job *job) {
     if (!model) return;
     basin_record_fields(r, "members=%lld;trained_on=%s;threshold=%.4f", (long long)model->members,
                         model->trained_on, model->threshold);
-    basin_record_percent(r, "validation", model->reached[BASIN_PART_VAL]);
-    basin_record_percent(r, "test", model->reached[BASIN_PART_TEST]);
+    basin_record_percent(r, "validation", model->reached[BASIN_SPLIT_VAL]);
+    basin_record_percent(r, "test", model->reached[BASIN_SPLIT_TEST]);
     basin_record_number(r, "network_share", "%.2f", model->share);
-    basin_record_percent(r, "validation_trees|trees alone",
-                         model->alone[BASIN_NODES_TREES][BASIN_PART_VAL]);
-    basin_record_percent(r, "validation_network|network alone",
-                         model->alone[BASIN_NODES_NETWORK][BASIN_PART_VAL]);
-    basin_record_text(r, "calibration", model->calibration);
-    const basin_reliability *test = model->reliability[BASIN_PART_TEST];
-    const basin_reliability *use = test ? test : model->reliability[BASIN_PART_VAL];
+    basin_record_percent(r, "validation_trees|trees only",
+                         model->alone[BASIN_NODES_TREES][BASIN_SPLIT_VAL]);
+    basin_record_percent(r, "validation_network|network only",
+                         model->alone[BASIN_NODES_NETWORK][BASIN_SPLIT_VAL]);
+    basin_record_text(r, "calibration", basin_calibration_name(model->calibration));
+    const basin_reliability *test = model->reliability[BASIN_SPLIT_TEST];
+    const basin_reliability *use = test ? test : model->reliability[BASIN_SPLIT_VAL];
     if (use && (o->reliability || !basin_record_is_text(r)))
         basin_record_reliability(r, use,
                                  test ? "probabilities and frequencies, test nodes:"
@@ -243,8 +251,8 @@ static void put_node(basin_record *r, const basin_train_job *job) {
         basin_record_text(r, NULL, basin_nodes_class(job->model, c));
     basin_record_end(r);
     basin_record_text(r, "trained_on", model->trained_on);
-    basin_record_percent(r, "validation", model->reached[BASIN_PART_VAL]);
-    basin_record_percent(r, "test", model->reached[BASIN_PART_TEST]);
+    basin_record_percent(r, "validation", model->reached[BASIN_SPLIT_VAL]);
+    basin_record_percent(r, "test", model->reached[BASIN_SPLIT_TEST]);
 }
 
 static void close_model(basin_train_job *job) {

@@ -2,8 +2,8 @@
 #ifndef BASIN_CLI_NODES_H
 #define BASIN_CLI_NODES_H
 
-#include "basin/tasks/nodes.h"
 #include "program/cli.h"
+#include "tasks/nodes/nodes.h"
 
 /* The end of the tables of these commands. */
 #define BASIN_NODES_OPTIONS                                                                        \
@@ -17,7 +17,7 @@ typedef struct basin_nodes_use {
     basin_nodes_model *model;     /* or NULL */
     const basin_nodes_info *info; /* of the model */
     basin_network *network;
-    basin_nodes_work work;
+    basin_nodes_predict_options how;
 } basin_nodes_use;
 
 /* Whether a command is of the group `node`; networks are read accordingly. */
@@ -28,17 +28,20 @@ basin_status basin_nodes_model_open(basin_nodes_use *use, basin_args *args, cons
 /* The same, and the operands from `first` on as files, read as training's were. */
 basin_status basin_nodes_use_open(basin_nodes_use *use, basin_args *args, const char *model,
                                   int first, basin_error *error);
-/* The model's output for each node; without a model, energies found without labels. */
+/* Probabilities of the model; without one, energies found without labels, and explanations of the
+ * `explain` highest. */
 basin_status basin_nodes_probabilities(double *probability /* [N] */, const basin_nodes_use *use,
                                        const basin_network *network, const basin_args *args,
-                                       uint64_t seed, basin_error *error);
+                                       uint64_t seed, basin_nodes_explanation **top,
+                                       int64_t explain, basin_error *error);
 void basin_nodes_use_close(basin_nodes_use *use);
 
 /* The expected effect of a threshold for a goal, in words and as fields. */
 enum { BASIN_EXPECTED_TEXT = 400 };
-const char *basin_expected_print(char text[BASIN_EXPECTED_TEXT], const basin_nodes_threshold *t,
-                                 const char *goal);
-void basin_record_expected(basin_record *r, const basin_nodes_threshold *t, const char *goal);
+const char *basin_expected_print(char text[BASIN_EXPECTED_TEXT],
+                                 const basin_nodes_threshold_result *t, const char *goal);
+void basin_record_expected(basin_record *r, const basin_nodes_threshold_result *t,
+                           const char *goal);
 /* Measures of a ranking, and of the alerts at a threshold. */
 void basin_record_figures(basin_record *r, const basin_nodes_figures *figures, bool alerts);
 /* Probabilities and observed frequencies. */

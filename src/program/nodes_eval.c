@@ -82,7 +82,7 @@ typedef struct eval {
     /* of a back-test */
     const char *judged; /* what was judged, in words */
     int64_t left_out;   /* because they were seen */
-    basin_nodes_threshold expected;
+    basin_nodes_threshold_result expected;
     basin_nodes_figures reached;
 } eval;
 
@@ -202,9 +202,9 @@ static basin_status take_split(eval *b, int64_t i, basin_error *error) {
     else
         BASIN_TRY(
             basin_split_stratified(b->part, n, o->ratio, (uint64_t)seed, (uint64_t)number, error));
-    int64_t test = basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TEST);
-    int64_t others = basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TRAIN) +
-                     basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_VAL);
+    int64_t test = basin_split_nodes(NULL, b->part, n->nodes, BASIN_SPLIT_TEST);
+    int64_t others = basin_split_nodes(NULL, b->part, n->nodes, BASIN_SPLIT_TRAIN) +
+                     basin_split_nodes(NULL, b->part, n->nodes, BASIN_SPLIT_VAL);
     b->splits.overlap = (double)test / (double)(others + 1);
     return BASIN_OK;
 }
@@ -224,31 +224,31 @@ static void keep(eval *b, const basin_nodes_model *model, int64_t i) {
     if (b->classes) return;
     snprintf(b->trained_on, sizeof b->trained_on, "%s", info->trained_on);
     for (int which = 0; which < 2; which++) {
-        const basin_score *test = info->alone[which][BASIN_PART_TEST];
-        const basin_score *seen = info->alone[which][BASIN_PART_VAL];
+        const basin_score *test = info->alone[which][BASIN_SPLIT_TEST];
+        const basin_score *seen = info->alone[which][BASIN_SPLIT_VAL];
         if (test && seen) figures_of(b, TREES + which, i)->test = *test;
         if (test && seen) figures_of(b, TREES + which, i)->validation = *seen;
     }
-    figures_of(b, DETECTOR, i)->reliability = *info->reliability[BASIN_PART_TEST];
+    figures_of(b, DETECTOR, i)->reliability = *info->reliability[BASIN_SPLIT_TEST];
 }
 
 /* The file's test nodes, where it has some, else all that have a label. */
 static basin_status choose_nodes(eval *b, basin_error *error) {
     const basin_network *n = b->use.network;
     if (b->masks) BASIN_TRY(take_split(b, 0, error));
-    if (basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TEST)) return BASIN_OK;
+    if (basin_split_nodes(NULL, b->part, n->nodes, BASIN_SPLIT_TEST)) return BASIN_OK;
     for (int64_t i = 0; i < n->nodes; i++)
-        b->part[i] = n->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
+        b->part[i] = n->label[i] >= 0 ? BASIN_SPLIT_TEST : BASIN_SPLIT_NONE;
     return BASIN_OK;
 }
 
 /* Notes classes that the model does not have, and hence never predicts. */
 static basin_status check_classes(const eval *b, const double *probability, basin_error *error) {
     const basin_network *n = b->use.network;
-    int64_t labelled = basin_split_nodes(NULL, b->part, n->nodes, BASIN_PART_TEST), known = 0;
+    int64_t labelled = basin_split_nodes(NULL, b->part, n->nodes, BASIN_SPLIT_TEST), known = 0;
     int64_t C = b->use.info->classes;
     BASIN_SCRATCH(int64_t, matrix, C * C, "a table", error);
-    BASIN_TRY(basin_nodes_confusion(matrix, probability, b->use.model, n, b->part, BASIN_PART_TEST,
+    BASIN_TRY(basin_nodes_confusion(matrix, probability, b->use.model, n, b->part, BASIN_SPLIT_TEST,
                                     error));
     for (int64_t i = 0; i < C * C; i++) known += matrix[i];
     if (!known)
@@ -271,8 +271,8 @@ static basin_status count_seen(eval *b, basin_error *error) {
     basin_status status = basin_nodes_seen(seen, b->use.model, n, error);
     b->trained = b->validated = status ? -1 : 0;
     for (int64_t i = 0; i < n->nodes && !status; i++) {
-        b->trained += b->part[i] == BASIN_PART_TEST && seen[i] == BASIN_PART_TRAIN;
-        b->validated += b->part[i] == BASIN_PART_TEST && seen[i] == BASIN_PART_VAL;
+        b->trained += b->part[i] == BASIN_SPLIT_TEST && seen[i] == BASIN_SPLIT_TRAIN;
+        b->validated += b->part[i] == BASIN_SPLIT_TEST && seen[i] == BASIN_SPLIT_VAL;
     }
     return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
 }
@@ -282,10 +282,10 @@ static basin_status measure(eval *b, basin_error *error) {
     b->parameters = u->info->parameters;
     BASIN_SCRATCH(double, probability, u->network->nodes * u->info->classes, "probabilities",
                   error);
-    BASIN_TRY(basin_nodes_score(probability, u->model, u->network, &u->work, error));
+    BASIN_TRY(basin_nodes_predict(probability, u->model, u->network, &u->how, error));
     BASIN_TRY(choose_nodes(b, error));
-    BASIN_TRY(basin_nodes_measure(&b->figures->test, probability, u->model, u->network, b->part,
-                                  BASIN_PART_TEST, 0, error));
+    BASIN_TRY(basin_nodes_evaluate(&b->figures->test, probability, u->model, u->network, b->part,
+                                   BASIN_SPLIT_TEST, 0, error));
     BASIN_TRY(check_classes(b, probability, error));
     return count_seen(b, error);
 }
@@ -307,8 +307,8 @@ static basin_status train(basin_nodes_model **model, basin_training_result *outc
 static basin_status take(eval *b, int number, int64_t i, const basin_nodes_model *model,
                          basin_error *error) {
     figures *f = figures_of(b, number, i);
-    const basin_score *validation = basin_nodes_get_info(model)->reached[BASIN_PART_VAL];
-    const basin_score *test = basin_nodes_get_info(model)->reached[BASIN_PART_TEST];
+    const basin_score *validation = basin_nodes_get_info(model)->reached[BASIN_SPLIT_VAL];
+    const basin_score *test = basin_nodes_get_info(model)->reached[BASIN_SPLIT_TEST];
     if (!validation || !test)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no nodes for %s", b->use.network->path,
                           validation ? "test" : "validation");
@@ -326,16 +326,16 @@ static basin_status run_xgboost(eval *b, figures *f, int64_t seed,
     BASIN_SCRATCH(double, probability, n->nodes, "scores", error);
     BASIN_TRY(basin_nodes_train_xgboost(probability, &rival, seed, n, b->part, training, error));
     f->epoch = rival.trees, f->threshold = rival.threshold;
-    BASIN_TRY(basin_nodes_measure(&f->validation, probability, NULL, n, b->part, BASIN_PART_VAL,
-                                  f->threshold, error));
-    return basin_nodes_measure(&f->test, probability, NULL, n, b->part, BASIN_PART_TEST,
-                               f->threshold, error);
+    BASIN_TRY(basin_nodes_evaluate(&f->validation, probability, NULL, n, b->part, BASIN_SPLIT_VAL,
+                                   f->threshold, error));
+    return basin_nodes_evaluate(&f->test, probability, NULL, n, b->part, BASIN_SPLIT_TEST,
+                                f->threshold, error);
 }
 
 static basin_status run_model(eval *b, int number, int64_t i, basin_error *error) {
     figures *f = figures_of(b, number, i);
     basin_training_options training = {
-        .backend = b->o->compute, .watch = &b->o->watch.watch, .memory = b->use.work.memory};
+        .backend = b->o->compute, .watch = &b->o->watch.watch, .memory = b->use.how.memory};
     int64_t seed = b->seed + b->o->first + i;
     basin_nodes_model *model = NULL;
     basin_training_result outcome = {.size = sizeof outcome};
@@ -381,9 +381,7 @@ static void note_split(const eval *b, int64_t i) {
 static const char *model_name(const eval *b, int model) {
     if (model >= b->first_rival) return b->rival[model - b->first_rival];
     if (b->classes) return b->o->model ? b->o->model : b->o->start.preset;
-    return model == DETECTOR ? b->title
-           : model == TREES  ? "- its trees alone"
-                             : "- its network alone";
+    return model == DETECTOR ? b->title : model == TREES ? "- trees only" : "- network only";
 }
 
 static bool figure(double *value, const void *context, int model, const char *measure, int64_t i) {
@@ -565,7 +563,7 @@ static basin_status take_masks(eval *b, int part, basin_error *error) {
                           b->o->part);
     BASIN_TRY(basin_split_from_masks(b->part, n, b->o->first, error));
     for (int64_t i = 0; i < n->nodes; i++)
-        b->part[i] = b->part[i] == part ? BASIN_PART_TEST : BASIN_PART_NONE;
+        b->part[i] = b->part[i] == part ? BASIN_SPLIT_TEST : BASIN_SPLIT_NONE;
     return BASIN_OK;
 }
 
@@ -573,19 +571,19 @@ static basin_status choose_judged(eval *b, basin_error *error) {
     static const char *const name[] = {"all", "train", "val", "test"};
     const basin_network *n = b->use.network;
     int part = 0;
-    for (int p = 1; p <= BASIN_PART_TEST; p++)
+    for (int p = 1; p <= BASIN_SPLIT_TEST; p++)
         if (!strcmp(b->o->part, name[p])) part = p;
-    if (!strcmp(b->o->part, "auto") && n->splits && n->test) part = BASIN_PART_TEST;
+    if (!strcmp(b->o->part, "auto") && n->splits && n->test) part = BASIN_SPLIT_TEST;
     b->judged = part ? name[part] : "all labelled";
     for (int64_t i = 0; i < n->nodes; i++)
-        b->part[i] = n->label && n->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
+        b->part[i] = n->label && n->label[i] >= 0 ? BASIN_SPLIT_TEST : BASIN_SPLIT_NONE;
     if (part) BASIN_TRY(take_masks(b, part, error));
     if (!b->o->unseen) return BASIN_OK;
     BASIN_SCRATCH(uint8_t, seen, n->nodes, "a back-test", error);
     BASIN_TRY(basin_nodes_seen(seen, b->use.model, n, error));
     for (int64_t i = 0; i < n->nodes; i++)
         if (seen[i] && b->part[i]) {
-            b->part[i] = BASIN_PART_NONE;
+            b->part[i] = BASIN_SPLIT_NONE;
             b->left_out++;
         }
     return BASIN_OK;
@@ -640,7 +638,7 @@ static basin_status choose_threshold(eval *b, basin_error *error) {
     int64_t count = 0;
     BASIN_SCRATCH(double, judged, b->use.network->nodes, "a back-test", error);
     for (int64_t i = 0; i < b->use.network->nodes; i++)
-        if (b->part[i] == BASIN_PART_TEST) judged[count++] = b->scores[i];
+        if (b->part[i] == BASIN_SPLIT_TEST) judged[count++] = b->scores[i];
     return basin_nodes_threshold_for(&b->expected, b->use.model, b->o->threshold_for, judged, count,
                                      error);
 }
@@ -654,17 +652,19 @@ static basin_status backtest(eval *b, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&b->scores, nodes, "a back-test", error));
     BASIN_TRY(BASIN_NEW(&b->part, nodes, "a back-test", error));
     BASIN_TRY(choose_judged(b, error));
-    BASIN_TRY(basin_nodes_probabilities(b->scores, u, u->network, &o->args, seed_of(o), error));
+    BASIN_TRY(
+        basin_nodes_probabilities(b->scores, u, u->network, &o->args, seed_of(o), NULL, 0, error));
+    b->expected.size = sizeof b->expected;
     b->expected.threshold = u->model ? u->info->threshold : 0;
     if (o->threshold_for) BASIN_TRY(choose_threshold(b, error));
     return basin_nodes_backtest(&b->reached, u->model, u->network, b->scores, b->part,
-                                BASIN_PART_TEST, b->expected.threshold, error);
+                                BASIN_SPLIT_TEST, b->expected.threshold, error);
 }
 
 /* ---- the commands ---- */
 
 static bool is_backtest(const options *o) {
-    return !o->network.classes && (o->model || o->unsupervised);
+    return !o->table.classes && (o->model || o->unsupervised);
 }
 
 /* Checks what the conditions of the table cannot express. */

@@ -88,8 +88,8 @@ typedef struct job {
     double *probability;          /* [N, columns] */
     place *list;                  /* [nodes] of a detector */
     int64_t count;                /* of the list, to print */
-    basin_nodes_threshold threshold;
-    basin_nodes_drift drift;       /* without columns: not known */
+    basin_nodes_threshold_result threshold;
+    basin_nodes_drift *drift;      /* NULL: not known */
     basin_nodes_explanation **why; /* [count] or NULL */
     int64_t number;                /* explain: of the class; -1: of a detector */
     uint8_t *part;                 /* report: [N] or NULL */
@@ -120,16 +120,16 @@ static void put_drift(basin_record *r, const basin_nodes_drift *d) {
     basin_record_end(r);
 }
 
-static const char *label_of(const job *j, int64_t node, char text[BASIN_NODE_TEXT]) {
+static const char *label_of(const job *j, int64_t node, char text[BASIN_MAX_NODE]) {
     int32_t label = j->network->label ? j->network->label[node] : -1;
     if (label < 0) return "-";
-    if (j->o->network.classes) return basin_network_class(j->network, label, text);
+    if (j->o->table.classes) return basin_network_class(j->network, label, text);
     return label ? "anomalous" : "normal";
 }
 
 static void put_neighbours(basin_record *r, const job *j, const basin_nodes_explanation *e,
                            int64_t most) {
-    char id[BASIN_NODE_TEXT], label[BASIN_NODE_TEXT], title[100];
+    char id[BASIN_MAX_NODE], label[BASIN_MAX_NODE], title[100];
     int main = basin_network_main_relation(j->network);
     bool loop = main >= 0 &&
                 basin_relation_find(&j->network->relation[main], e->node, (int32_t)e->node) >= 0;
@@ -157,7 +157,7 @@ static const basin_schema *schema_of(const job *j) {
 static void put_features(basin_record *r, const job *j, const basin_nodes_explanation *e,
                          int64_t most) {
     const basin_schema *schema = schema_of(j);
-    char name[BASIN_REASON_TEXT], value[BASIN_VALUE_TEXT], typical[BASIN_VALUE_TEXT], title[200];
+    char name[BASIN_MAX_REASON], value[BASIN_VALUE_TEXT], typical[BASIN_VALUE_TEXT], title[200];
     snprintf(title, sizeof title,
              "features that move its logit from %.3f (a typical node's, here) to %.3f:",
              e->typical_logit, e->logit);
@@ -216,7 +216,7 @@ static void put_story(basin_record *r, const job *j, const basin_nodes_explanati
 }
 
 static void put_reasons(basin_record *r, const job *j, const basin_nodes_explanation *why) {
-    char text[BASIN_REASON_TEXT], key[40];
+    char text[BASIN_MAX_REASON], key[40];
     bool json = basin_record_form(r) == BASIN_FORM_JSON;
     if (json && !why->completed) put_story(r, j, why, j->o->reasons, j->o->reasons);
     if (json && why->completed) put_features(r, j, why, j->o->reasons);
@@ -235,12 +235,12 @@ static void put_stamp(basin_record *r, const job *j) {
 
 static void put_scores(basin_record *r, const void *context) {
     const job *j = context;
-    char id[BASIN_NODE_TEXT];
+    char id[BASIN_MAX_NODE];
     bool trained = j->use.model != NULL;
     put_stamp(r, j);
     if (trained) basin_record_number(r, "threshold", "%g", j->threshold.threshold);
     if (j->o->threshold_for) basin_record_expected(r, &j->threshold, j->o->threshold_for);
-    if (j->drift.columns) put_drift(r, &j->drift);
+    if (j->drift) put_drift(r, j->drift);
     basin_record_table(r, "nodes", NULL);
     for (int64_t i = 0; i < j->count; i++) {
         const place *p = &j->list[i];
@@ -257,7 +257,7 @@ static void put_scores(basin_record *r, const void *context) {
 }
 
 static void put_classes(basin_record *r, const job *j, int64_t node) {
-    char id[BASIN_NODE_TEXT], key[300];
+    char id[BASIN_MAX_NODE], key[300];
     const double *p = j->probability + node * j->columns;
     const basin_nodes_model *model = j->use.model;
     bool json = basin_record_form(r) == BASIN_FORM_JSON;
@@ -318,8 +318,8 @@ static void note_drift(const basin_nodes_drift *d) {
 /* Models of earlier versions have no data for it. */
 static basin_status find_drift(job *j, basin_error *error) {
     basin_status status =
-        basin_nodes_drift_measure(&j->drift, j->use.model, j->network, j->first, error);
-    if (!status && !j->o->quiet) note_drift(&j->drift);
+        basin_nodes_drift_new(&j->drift, j->use.model, j->network, j->first, error);
+    if (!status && !j->o->quiet) note_drift(j->drift);
     return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
 }
 
@@ -371,7 +371,7 @@ static basin_status open_parts(job *j, const char *folder, basin_error *error) {
     BASIN_TRY(folder ? basin_parts_open(&j->parts, folder, o->ranks, error)
                      : basin_parts_cut(&j->parts, j->use.network, &spec, o->ranks, error));
     BASIN_TRY(basin_parts_name_nodes(j->parts, error));
-    basin_network_free(j->use.network);
+    basin_network_close(j->use.network);
     j->use.network = NULL;
     j->network = basin_parts_face(j->parts);
     return BASIN_OK;
@@ -416,19 +416,21 @@ static basin_status explain_printed(job *j, basin_error *error) {
     BASIN_SCRATCH(int64_t, node, j->count, "explanations", error);
     BASIN_TRY(BASIN_NEW(&j->why, j->count, "explanations", error));
     for (int64_t i = 0; i < j->count; i++) node[i] = j->list[i].node;
-    basin_nodes_work work = j->use.work;
-    work.probability = j->probability, work.brief = true;
-    return basin_nodes_explain(j->why, j->use.model, j->network, node, j->count, &work, error);
+    basin_nodes_explain_options how = {.watch = j->use.how.watch,
+                                       .memory = j->use.how.memory,
+                                       .probability = j->probability,
+                                       .brief = true};
+    return basin_nodes_explain(j->why, j->use.model, j->network, node, j->count, &how, error);
 }
 
 static void close_all(void *context) {
     job *j = context;
     for (int64_t i = 0; i < j->count && j->why; i++) basin_nodes_explanation_free(j->why[i]);
     free(j->why);
-    basin_nodes_drift_free(&j->drift);
+    basin_nodes_drift_free(j->drift);
     basin_parts_close(j->parts);
     basin_nodes_use_close(&j->use);
-    basin_network_free(j->base);
+    basin_network_close(j->base);
     BASIN_FREE(j->probability, j->list, j->part);
 }
 
@@ -446,14 +448,14 @@ static basin_status score(void *context, basin_error *error) {
     options *o = j->o;
     BASIN_TRY(open_all(j, error));
     const basin_nodes_model *model = j->use.model;
+    j->threshold.size = sizeof j->threshold;
     j->threshold.threshold = model ? j->use.info->threshold : 0;
     if (o->unsupervised && o->explain) {
         j->count = basin_int_min(o->top, j->nodes);
         BASIN_TRY(BASIN_NEW(&j->why, j->count, "explanations", error));
-        j->use.work.odd = j->why, j->use.work.odds = j->count;
     }
     BASIN_TRY(basin_nodes_probabilities(j->probability, &j->use, j->network, &o->args,
-                                        (uint64_t)o->seed, error));
+                                        (uint64_t)o->seed, j->why, j->count, error));
     if (o->threshold_for)
         BASIN_TRY(basin_nodes_threshold_for(&j->threshold, model, o->threshold_for,
                                             j->probability + j->first, j->nodes, error));
@@ -476,7 +478,7 @@ const basin_command basin_command_anomaly_score = {BASIN_COMMAND("anomaly score"
 static basin_status predict(void *context, basin_error *error) {
     job *j = context;
     BASIN_TRY(open_all(j, error));
-    return basin_nodes_score(j->probability, j->use.model, j->network, &j->use.work, error);
+    return basin_nodes_predict(j->probability, j->use.model, j->network, &j->use.how, error);
 }
 
 const basin_command basin_command_node_predict = {
@@ -507,7 +509,7 @@ static void put_energy(basin_record *r, const basin_nodes_explanation *e) {
 static void put_explanation(basin_record *r, const void *context) {
     const job *j = context;
     const basin_nodes_explanation *e = j->why[0];
-    char id[BASIN_NODE_TEXT], label[BASIN_NODE_TEXT];
+    char id[BASIN_MAX_NODE], label[BASIN_MAX_NODE];
     basin_record_text(r, "node", basin_network_id(j->network, e->node, id));
     if (j->number >= 0) basin_record_text(r, "class", basin_nodes_class(j->use.model, j->number));
     basin_record_number(r, "probability", "%.4f", e->probability);
@@ -536,7 +538,7 @@ static basin_status find_class(job *j, basin_error *error) {
 static basin_status predicted_class(job *j, int64_t node, basin_error *error) {
     int64_t C = j->use.info->classes;
     BASIN_SCRATCH(double, p, (j->use.network->nodes * C), "probabilities", error);
-    BASIN_TRY(basin_nodes_score(p, j->use.model, j->use.network, &j->use.work, error));
+    BASIN_TRY(basin_nodes_predict(p, j->use.model, j->use.network, &j->use.how, error));
     j->number = 0;
     for (int64_t c = 1; c < C; c++)
         if (p[node * C + c] > p[node * C + j->number]) j->number = c;
@@ -550,17 +552,18 @@ static basin_status explain(void *context, basin_error *error) {
     j->number = -1;
     BASIN_TRY(basin_nodes_use_open(u, &o->args, o->operand[0], 2, error));
     j->network = u->network;
+    basin_nodes_explain_options how = {.watch = u->how.watch, .memory = u->how.memory};
     int64_t node = basin_network_find(u->network, o->operand[1]);
     if (node < 0 || node >= u->network->nodes)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no node '%s' among %lld", u->network->path,
                           o->operand[1], (long long)u->network->nodes);
-    if (o->network.classes) {
+    if (o->table.classes) {
         BASIN_TRY(o->class_name ? find_class(j, error) : predicted_class(j, node, error));
-        u->work.number = j->number;
+        how.number = j->number;
     }
     BASIN_TRY(BASIN_NEW(&j->why, 1, "explanations", error));
     j->count = 1;
-    return basin_nodes_explain(j->why, u->model, u->network, &node, 1, &u->work, error);
+    return basin_nodes_explain(j->why, u->model, u->network, &node, 1, &how, error);
 }
 
 #define EXPLAINS BASIN_USES(job, .work = explain, .print = put_explanation, .close = close_all)
@@ -593,14 +596,15 @@ static basin_status report(void *context, basin_error *error) {
         BASIN_TRY(BASIN_NEW(&j->part, u->network->nodes, "a report", error));
         BASIN_TRY(basin_nodes_seen(j->part, u->model, u->network, error));
         for (int64_t i = 0; i < u->network->nodes; i++)
-            j->part[i] = j->part[i] ? BASIN_PART_NONE : BASIN_PART_TEST;
+            j->part[i] = j->part[i] ? BASIN_SPLIT_NONE : BASIN_SPLIT_TEST;
     }
-    basin_nodes_reporting reporting = {.model = o->operand[0],
+    basin_nodes_report_options page = {.model = o->operand[0],
                                        .part = j->part,
                                        .alerts = o->top,
                                        .reasons = o->reasons,
-                                       .work = &u->work};
-    return basin_nodes_report(o->json ? NULL : o->output, u->model, u->network, &reporting, error);
+                                       .watch = u->how.watch,
+                                       .memory = u->how.memory};
+    return basin_nodes_report(o->json ? NULL : o->output, u->model, u->network, &page, error);
 }
 
 static basin_status print_size(void *context, basin_error *error) {

@@ -16,7 +16,7 @@ static void read_again(const basin_network *first, const basin_csv_source *sourc
     if (status || n->features != first->features || n->nodes != first->nodes) abort();
     size_t count = (size_t)(n->nodes * n->features);
     if (count && memcmp(n->feature, first->feature, count * sizeof *n->feature) != 0) abort();
-    basin_network_free(n);
+    basin_network_close(n);
     basin_schema_free(schema);
 }
 
@@ -29,12 +29,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     basin_csv_source source[] = {
         {.path = "fuzz", .data = size ? data : (const uint8_t *)"", .size = first},
         {.path = "fuzz", .data = cut ? cut + 1 : NULL, .size = cut ? size - first - 1 : 0}};
-    basin_network_options o = {.missing = BASIN_MISSING_MEAN, .max_categories = 4};
+    basin_network_options o = {.table = &(basin_table_options){.max_categories = 4},
+                               .missing = BASIN_MISSING_MEAN};
     basin_status status = basin_network_csv_read(&n, source, sources, &o, &error);
     network_check_outcome(n, status, &error);
     if (!status) status = basin_network_finish(n, &o, &error);
     if (!status) read_again(n, source, sources);
-    basin_network_free(n);
+    basin_network_close(n);
     return 0;
 }
 

@@ -33,12 +33,12 @@ static void read_both(basin_bundle *bundle) {
     basin_network_options o = {.missing = BASIN_MISSING_MEAN};
     basin_status status = basin_network_npz_read(&n, bundle, &o, &error);
     network_check_outcome(n, status, &error);
-    basin_network_free(n);
+    basin_network_close(n);
     status = basin_network_file_read(&n, bundle, &error);
     if ((status == BASIN_OK) != (n != NULL)) abort();
     /* any rows are allowed, but none may crash it */
     if (status == BASIN_OK) (void)basin_network_check(n, NULL);
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -44,7 +44,7 @@ size_t fuzz_seed(uint8_t out[FUZZ_ROOM], int index) {
         basin_network_cut(&report, folder, network,
                           &(basin_cut_spec){.parts = 2, .method = "range"}, NULL))
         abort();
-    basin_network_free(network);
+    basin_network_close(network);
     snprintf(path, sizeof path, "%s/part-1.basin", folder);
     unlink(path);
     snprintf(path, sizeof path, "%s/part-0.basin", folder);

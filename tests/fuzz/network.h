@@ -11,7 +11,7 @@
 #include "tasks/nodes/network/network.h"
 
 static inline void network_touch(const basin_network *n) {
-    char text[BASIN_NODE_TEXT];
+    char text[BASIN_MAX_NODE];
     if (basin_network_check(n, NULL) != BASIN_OK || n->nodes < 1 || n->relations < 1) abort();
     for (int64_t i = 0; i < n->nodes; i++)
         if (strlen(basin_network_id(n, i, text)) > 1u << 26) abort();

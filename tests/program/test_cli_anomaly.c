@@ -104,7 +104,7 @@ TEST(thresholds_follow_a_goal) {
     const program *p = run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
                                      " -o t.safetensors --threshold-for recall=0.9 --reliability");
     assert_contains(p->out, "for recall=0.9; expected on new accounts: precision ");
-    assert_contains(p->out, "\ntrees alone  ");
+    assert_contains(p->out, "\ntrees only  ");
     assert_contains(p->out, "expected calibration error");
     static const char line[] = "anomaly score t.safetensors accounts.csv transfers.csv --quiet";
     p = run(state, "%s --threshold-for alerts=12", line);
@@ -126,7 +126,7 @@ TEST(eval_prints_figures_and_baselines) {
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "models")), 7);
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "models.0.runs")), 2);
     assert_true(json_number(tree, "models.0.auroc.0") > 70);
-    assert_string_equal(json_at(tree, "models.1.model")->valuestring, "- its trees alone");
+    assert_string_equal(json_at(tree, "models.1.model")->valuestring, "- trees only");
     assert_string_equal(json_at(tree, "models.6.model")->valuestring, "rival-mlp");
     assert_true(json_number(tree, "models.0.runs.0.reliability.ece") < 0.2);
 }

@@ -15,7 +15,7 @@ extern "C" {
 
 /* ---- node anomaly detection (section 4) ---- */
 
-enum { BASIN_ANOMALY_BLOCKS = 8, BASIN_ANOMALY_RELATIONS = 8 };
+enum { BASIN_MAX_ANOMALY_BLOCKS = 8, BASIN_MAX_RELATIONS = 8 };
 
 typedef enum basin_position {
     BASIN_POSITION_NONE,
@@ -46,12 +46,12 @@ typedef struct basin_anomaly_config {
 
 typedef struct basin_anomaly {
     basin_anomaly_config config;
-    basin_block block;                             /* the first */
-    basin_block later[BASIN_ANOMALY_BLOCKS - 1];   /* [blocks - 1] */
-    basin_expr emb_w, emb_b, pos;                  /* [F or U, D] [D] [N or k, D] */
-    basin_expr input_w, input_b;                   /* [F, U] [U] of a hidden layer before */
-    basin_expr hidden_w, hidden_b, head_w, head_b; /* [W, U] [U] [W or U] []; W = 2D mostly; of C
-                                                      outputs head_w [W or U, C] and head_b [C] */
+    basin_block block;                               /* the first */
+    basin_block later[BASIN_MAX_ANOMALY_BLOCKS - 1]; /* [blocks - 1] */
+    basin_expr emb_w, emb_b, pos;                    /* [F or U, D] [D] [N or k, D] */
+    basin_expr input_w, input_b;                     /* [F, U] [U] of a hidden layer before */
+    basin_expr hidden_w, hidden_b, head_w, head_b;   /* [W, U] [U] [W or U] []; W = 2D mostly; of C
+                                                        outputs head_w [W or U, C] and head_b [C] */
 } basin_anomaly;
 
 /* Rows of features as a list of those that are not 0, where most are: pair (n, f) has value[pair].

@@ -12,14 +12,14 @@ static int relations_of(const basin_anomaly_config *c) {
 }
 
 static bool check_config(const basin_anomaly_config *c, basin_graph *graph) {
-    if (blocks_of(c) <= BASIN_ANOMALY_BLOCKS && relations_of(c) <= BASIN_ANOMALY_RELATIONS &&
+    if (blocks_of(c) <= BASIN_MAX_ANOMALY_BLOCKS && relations_of(c) <= BASIN_MAX_RELATIONS &&
         c->dropout >= 0 && c->dropout < 1)
         return true;
     return basin_graph_fail(
         graph, BASIN_BAD_VALUE,
         "anomaly: %d blocks, %d relations, dropout %g; expected at most %d, at most %d, "
         "0 to less than 1",
-        blocks_of(c), relations_of(c), c->dropout, BASIN_ANOMALY_BLOCKS, BASIN_ANOMALY_RELATIONS);
+        blocks_of(c), relations_of(c), c->dropout, BASIN_MAX_ANOMALY_BLOCKS, BASIN_MAX_RELATIONS);
 }
 
 static void declare_embedding(basin_anomaly *m, basin_params *params, const char *prefix) {
@@ -149,7 +149,7 @@ basin_expr basin_anomaly_logits(const basin_anomaly *model, const basin_anomaly_
                                        learned ? inputs->place : inputs->eigenvectors);
     x = basin_dropout(x, model->config.dropout, inputs->seed);
     if (!x) return NULL;
-    basin_expr first = basin_block_norm(&model->block, x), last[BASIN_ANOMALY_RELATIONS];
+    basin_expr first = basin_block_norm(&model->block, x), last[BASIN_MAX_RELATIONS];
     for (int r = 0; r < relations_of(&model->config); r++) last[r] = descend(model, x, inputs, r);
     return basin_anomaly_head(model, first, last, inputs->seed);
 }

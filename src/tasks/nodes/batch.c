@@ -153,9 +153,9 @@ basin_nodes_net_data basin_nodes_batch_data(const basin_nodes_batch *batch) {
 }
 
 void basin_nodes_batch_free(basin_nodes_batch *batch) {
-    basin_network_free(batch->network);
+    basin_network_close(batch->network);
     free(batch->table), free(batch->place);
     free(batch->label), free(batch->weight);
-    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) basin_pairs_free(&batch->pairs[r]);
+    for (int r = 0; r < BASIN_MAX_RELATIONS; r++) basin_pairs_free(&batch->pairs[r]);
     *batch = (basin_nodes_batch){0};
 }

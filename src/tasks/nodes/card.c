@@ -17,15 +17,16 @@ static int64_t edges_of(const basin_network *network) {
 }
 
 /* The day, not the hour: files of equal runs are equal. */
-static void fill_card(basin_nodes_card *card, const basin_network *network, const uint8_t *part) {
+static void fill_card(basin_nodes_memory *m, const basin_network *network, const uint8_t *part) {
+    basin_nodes_card *card = &m->card;
     char day[BASIN_DAY_TEXT];
-    snprintf(card->date, sizeof card->date, "%.10s", basin_day_print(day, time(NULL)));
-    snprintf(card->version, sizeof card->version, "%s", BASIN_VERSION_STRING);
-    snprintf(card->data, sizeof card->data, "%s", network->path);
+    snprintf(m->date, sizeof m->date, "%.10s", basin_day_print(day, time(NULL)));
+    snprintf(m->version, sizeof m->version, "%s", BASIN_VERSION_STRING);
+    snprintf(m->data, sizeof m->data, "%s", network->path);
     card->nodes = network->nodes;
     card->edges = edges_of(network);
-    card->trained_on = basin_split_nodes(NULL, part, network->nodes, BASIN_PART_TRAIN);
-    card->validated_on = basin_split_nodes(NULL, part, network->nodes, BASIN_PART_VAL);
+    card->trained_on = basin_split_nodes(NULL, part, network->nodes, BASIN_SPLIT_TRAIN);
+    card->validated_on = basin_split_nodes(NULL, part, network->nodes, BASIN_SPLIT_VAL);
     card->base_rate = basin_nodes_base_rate(network, part);
 }
 
@@ -122,7 +123,7 @@ basin_status basin_nodes_memory_begin(basin_nodes_memory *memory, const basin_no
     BASIN_TRY(copy_text(&memory->files, record->files, error));
     BASIN_TRY(copy_text(&memory->cuts, record->cuts, error));
     if (record->digest)
-        snprintf(memory->card.digest, sizeof memory->card.digest, "%016llx",
+        snprintf(memory->digest, sizeof memory->digest, "%016llx",
                  (unsigned long long)basin_hash_text(BASIN_HASH_START, record->digest));
     return BASIN_OK;
 }
@@ -139,16 +140,17 @@ static basin_status note_before(const basin_nodes_memory *memory, const basin_ne
     basin_known_labels_find(seen, &memory->before, network);
     int64_t val = 0, test = 0;
     for (int64_t i = 0; i < network->nodes; i++) {
-        val += seen[i] >= 0 && part[i] == BASIN_PART_VAL;
-        test += seen[i] >= 0 && part[i] == BASIN_PART_TEST;
+        val += seen[i] >= 0 && part[i] == BASIN_SPLIT_VAL;
+        test += seen[i] >= 0 && part[i] == BASIN_SPLIT_TEST;
     }
     if (val + test)
-        basin_watch_note(watch,
-                         "warning: %lld of %lld validation nodes and %lld of %lld test nodes took "
-                         "part in the training of the model that this one begins with: figures on "
-                         "them are better than what to expect",
-                         (long long)val, (long long)memory->card.validated_on, (long long)test,
-                         (long long)basin_split_nodes(NULL, part, network->nodes, BASIN_PART_TEST));
+        basin_watch_note(
+            watch,
+            "warning: %lld of %lld validation nodes and %lld of %lld test nodes took "
+            "part in the training of the model that this one begins with: figures on "
+            "them are better than what to expect",
+            (long long)val, (long long)memory->card.validated_on, (long long)test,
+            (long long)basin_split_nodes(NULL, part, network->nodes, BASIN_SPLIT_TEST));
     return BASIN_OK;
 }
 
@@ -156,13 +158,13 @@ basin_status basin_nodes_memory_take(basin_nodes_memory *memory, const basin_net
                                      const uint8_t *part, bool labels_known,
                                      const basin_watch *watch, basin_error *error) {
     const basin_salt *salt = &memory->salt;
-    fill_card(&memory->card, network, part);
+    fill_card(memory, network, part);
     BASIN_TRY(note_before(memory, network, part, watch, error));
     if (!labels_known)
-        BASIN_TRY(basin_known_labels_take(&memory->trained, network, part, BASIN_PART_TRAIN, false,
+        BASIN_TRY(basin_known_labels_take(&memory->trained, network, part, BASIN_SPLIT_TRAIN, false,
                                           salt, error));
     if (!memory->card.validated_on) return BASIN_OK;
-    return basin_known_labels_take(&memory->validated, network, part, BASIN_PART_VAL, false, salt,
+    return basin_known_labels_take(&memory->validated, network, part, BASIN_SPLIT_VAL, false, salt,
                                    error);
 }
 
@@ -197,19 +199,19 @@ enum { COUNTS = sizeof count / sizeof *count };
 enum { TEXTS = 3 };
 static const char *const text_key[TEXTS] = {"trained.files", "trained.cuts", "trained.parents"};
 
-static basin_status store_card(basin_bundle *bundle, const basin_nodes_card *card,
+static basin_status store_card(basin_bundle *bundle, const basin_nodes_memory *m,
                                basin_error *error) {
+    const basin_nodes_card *card = &m->card;
     char key[KEY];
-    BASIN_TRY(basin_bundle_meta_set(bundle, "trained.date", card->date, error));
-    BASIN_TRY(basin_bundle_meta_set(bundle, "trained.version", card->version, error));
-    BASIN_TRY(basin_bundle_meta_set(bundle, "trained.data", card->data, error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, "trained.date", m->date, error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, "trained.version", m->version, error));
+    BASIN_TRY(basin_bundle_meta_set(bundle, "trained.data", m->data, error));
     for (int i = 0; i < COUNTS - 1; i++) {
         int64_t value = *(const int64_t *)(const void *)((const char *)card + count[i].offset);
         BASIN_TRY(basin_nodes_set_number(bundle, count[i].key, (double)value, error));
     }
     BASIN_TRY(basin_nodes_set_number(bundle, "base_rate", card->base_rate, error));
-    if (*card->digest)
-        BASIN_TRY(basin_bundle_meta_set(bundle, "trained.digest", card->digest, error));
+    if (*m->digest) BASIN_TRY(basin_bundle_meta_set(bundle, "trained.digest", m->digest, error));
     for (int i = 0; i < FIGURES && card->validation.measures; i++)
         BASIN_TRY(basin_nodes_set_number(bundle, figure_key(key, i),
                                          basin_score_get(&card->validation, figure[i]), error));
@@ -221,14 +223,15 @@ static void load_text(char *text, size_t size, const basin_bundle *bundle, const
     snprintf(text, size, "%s", value ? value : "");
 }
 
-static basin_status load_card(basin_nodes_card *card, const basin_bundle *bundle,
+static basin_status load_card(basin_nodes_memory *m, const basin_bundle *bundle,
                               basin_error *error) {
+    basin_nodes_card *card = &m->card;
     char key[KEY];
     double value;
-    load_text(card->date, sizeof card->date, bundle, "trained.date");
-    load_text(card->version, sizeof card->version, bundle, "trained.version");
-    load_text(card->data, sizeof card->data, bundle, "trained.data");
-    load_text(card->digest, sizeof card->digest, bundle, "trained.digest");
+    load_text(m->date, sizeof m->date, bundle, "trained.date");
+    load_text(m->version, sizeof m->version, bundle, "trained.version");
+    load_text(m->data, sizeof m->data, bundle, "trained.data");
+    load_text(m->digest, sizeof m->digest, bundle, "trained.digest");
     for (int i = 0; i < COUNTS; i++) {
         BASIN_TRY(basin_bundle_number(&value, bundle, count[i].key, 0, 1e15, error));
         *(int64_t *)(void *)((char *)card + count[i].offset) = (int64_t)value;
@@ -244,9 +247,9 @@ static basin_status load_card(basin_nodes_card *card, const basin_bundle *bundle
 
 basin_status basin_nodes_memory_store(basin_bundle *bundle, const basin_nodes_memory *memory,
                                       basin_error *error) {
-    if (!*memory->card.date) return BASIN_OK;
+    if (!*memory->date) return BASIN_OK;
     const char *const text[] = {memory->files, memory->cuts, memory->parents};
-    BASIN_TRY(store_card(bundle, &memory->card, error));
+    BASIN_TRY(store_card(bundle, memory, error));
     for (int i = 0; i < TEXTS; i++)
         if (text[i]) BASIN_TRY(basin_bundle_meta_set(bundle, text_key[i], text[i], error));
     if (memory->before_unknown)
@@ -260,7 +263,7 @@ basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bun
                                      basin_error *error) {
     if (!basin_bundle_meta(bundle, "trained.date")) return BASIN_OK;
     char **text[] = {&memory->files, &memory->cuts, &memory->parents};
-    BASIN_TRY(load_card(&memory->card, bundle, error));
+    BASIN_TRY(load_card(memory, bundle, error));
     for (int i = 0; i < TEXTS; i++)
         BASIN_TRY(copy_text(text[i], basin_bundle_meta(bundle, text_key[i]), error));
     memory->before_unknown = basin_bundle_meta(bundle, "seen.unknown") != NULL;
@@ -284,7 +287,7 @@ basin_status basin_nodes_seen(uint8_t *seen, const basin_nodes_model *model,
                               const basin_network *network, basin_error *error) {
     const basin_known_labels *known = &model->ensemble.known;
     if (!known->count) known = &model->memory.trained;
-    memset(seen, BASIN_PART_NONE, (size_t)network->nodes);
+    memset(seen, BASIN_SPLIT_NONE, (size_t)network->nodes);
     if (!known->count)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "the model does not say which nodes it was trained on; needs one "
@@ -297,12 +300,12 @@ basin_status basin_nodes_seen(uint8_t *seen, const basin_nodes_model *model,
     if (!basin_known_labels_fit(known, network) ||
         (before->count && !basin_known_labels_fit(before, network)))
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "%s: which of its nodes took part in training cannot be told; needs ids, "
+                          "%s: which of its nodes took part in training is not known; needs ids, "
                           "in training and here, or the network of training",
                           network->path);
-    BASIN_TRY(mark(seen, &model->memory.validated, network, BASIN_PART_VAL, error));
-    BASIN_TRY(mark(seen, before, network, BASIN_PART_TRAIN, error));
-    return mark(seen, known, network, BASIN_PART_TRAIN, error);
+    BASIN_TRY(mark(seen, &model->memory.validated, network, BASIN_SPLIT_VAL, error));
+    BASIN_TRY(mark(seen, before, network, BASIN_SPLIT_TRAIN, error));
+    return mark(seen, known, network, BASIN_SPLIT_TRAIN, error);
 }
 
 /* ---- figures ---- */
@@ -316,8 +319,8 @@ static basin_status count_seen(basin_nodes_figures *f, const basin_nodes_model *
     f->trained_on = f->validated_on = 0;
     for (int64_t i = 0; i < network->nodes; i++) {
         if (part[i] != which) continue;
-        f->trained_on += seen[i] == BASIN_PART_TRAIN;
-        f->validated_on += seen[i] == BASIN_PART_VAL;
+        f->trained_on += seen[i] == BASIN_SPLIT_TRAIN;
+        f->validated_on += seen[i] == BASIN_SPLIT_VAL;
     }
     return BASIN_OK;
 }
@@ -379,8 +382,8 @@ basin_status basin_nodes_backtest(basin_nodes_figures *figures, const basin_node
     if (!part) { /* all labelled nodes */
         BASIN_TRY(BASIN_NEW_RAW(&all, network->nodes, "a back-test", error));
         for (int64_t i = 0; i < network->nodes; i++)
-            all[i] = network->label[i] >= 0 ? BASIN_PART_TEST : BASIN_PART_NONE;
-        part = all, which = BASIN_PART_TEST;
+            all[i] = network->label[i] >= 0 ? BASIN_SPLIT_TEST : BASIN_SPLIT_NONE;
+        part = all, which = BASIN_SPLIT_TEST;
     }
     BASIN_TRY(basin_nodes_samples_take(&s, probability, network, part, which, error));
     BASIN_TRY(judge(figures, &s, model != NULL, network->path, error));

@@ -18,7 +18,7 @@ static basin_status classes_of(int32_t **class_of, const basin_nodes_model *mode
     BASIN_TRY(BASIN_NEW_RAW(class_of, network->nodes, "classes", error));
     BASIN_SCRATCH_RAW(int32_t, number, (size_t)most + 2, "classes", error);
     for (int32_t label = 0; label <= most; label++) {
-        char text[BASIN_NODE_TEXT];
+        char text[BASIN_MAX_NODE];
         number[label] =
             basin_names_find(&model->class_name, basin_network_class(network, label, text));
     }
@@ -65,7 +65,7 @@ static void note_many(const basin_nodes_fitting *f) {
 static void note_strangers(const basin_nodes_fitting *f) {
     int64_t strangers = 0;
     for (int64_t i = 0; i < f->network->nodes; i++)
-        strangers += f->part[i] != BASIN_PART_NONE && f->class_of[i] < 0;
+        strangers += f->part[i] != BASIN_SPLIT_NONE && f->class_of[i] < 0;
     if (strangers)
         basin_watch_note(f->work.watch,
                          "%s: %lld nodes to validate or test on have a class that no training node "
@@ -95,7 +95,7 @@ basin_status basin_classes_take(basin_nodes_fitting *f, basin_error *error) {
         count[label]++;
     }
     for (int32_t label = 0; label <= most; label++) {
-        char text[BASIN_NODE_TEXT];
+        char text[BASIN_MAX_NODE];
         const char *name = basin_network_class(n, label, text);
         if (count[label]) BASIN_TRY(basin_names_add(&f->model->class_name, name, error));
     }
@@ -270,7 +270,7 @@ basin_status basin_nodes_choose_threshold(double *threshold, const double *proba
                                           const basin_network *network, const uint8_t *part,
                                           const char *scan, basin_error *error) {
     BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples s = {0};
-    BASIN_TRY(basin_nodes_samples_take(&s, probability, network, part, BASIN_PART_VAL, error));
+    BASIN_TRY(basin_nodes_samples_take(&s, probability, network, part, BASIN_SPLIT_VAL, error));
     basin_threshold_scan how = basin_choice_is(scan, "grid")     ? BASIN_THRESHOLD_GRID
                                : basin_choice_is(scan, "smooth") ? BASIN_THRESHOLD_SMOOTH
                                                                  : BASIN_THRESHOLD_ALL;
@@ -294,10 +294,10 @@ static basin_status measure_detector(basin_score *score, const double *probabili
     return BASIN_OK;
 }
 
-basin_status basin_nodes_measure(basin_score *score, const double *probability,
-                                 const basin_nodes_model *model, const basin_network *network,
-                                 const uint8_t *part, int which, double threshold,
-                                 basin_error *error) {
+basin_status basin_nodes_evaluate(basin_score *score, const double *probability,
+                                  const basin_nodes_model *model, const basin_network *network,
+                                  const uint8_t *part, basin_split_part which, double threshold,
+                                  basin_error *error) {
     BASIN_FREE_AT_EXIT int32_t *class_of = NULL;
     if (!model || !model->settings.classes)
         return measure_detector(score, probability, network, part, which, threshold, error);

@@ -8,6 +8,7 @@
  * Trained on the same network to complete hidden nodes; no label is looked at. What stays high
  * after the descent fits neither its neighbours nor anything remembered. */
 #include "base/info.h"
+#include "base/sized.h"
 #include "base/sort.h"
 #include "base/states.h"
 #include "basin/random.h"
@@ -21,7 +22,7 @@ typedef struct completion {
     const basin_network *network;
     basin_nodes_settings settings;
     basin_node_inputs inputs; /* its table is v */
-    basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
+    basin_pairs pairs[BASIN_MAX_RELATIONS];
     basin_store *store;
     basin_graph *graph;
     basin_params params;
@@ -240,14 +241,14 @@ static basin_status explain(basin_nodes_explanation **why, const completion *c,
     return BASIN_OK;
 }
 
-static basin_status explain_odd(const completion *c, const double *energy,
-                                const basin_nodes_work *work, basin_error *error) {
+static basin_status explain_top(basin_nodes_explanation **top, const completion *c,
+                                const double *energy, int64_t count, basin_error *error) {
     BASIN_SCRATCH_RAW(basin_ranked, odd, c->network->nodes, "explanations", error);
     for (int64_t i = 0; i < c->network->nodes; i++) odd[i] = (basin_ranked){energy[i], i};
     qsort(odd, (size_t)c->network->nodes, sizeof *odd, basin_higher_first);
-    for (int64_t i = 0; i < work->odds; i++) {
-        BASIN_TRY(explain(&work->odd[i], c, &odd[i], error));
-        work->odd[i]->rank = i + 1;
+    for (int64_t i = 0; i < count; i++) {
+        BASIN_TRY(explain(&top[i], c, &odd[i], error));
+        top[i]->rank = i + 1;
     }
     return BASIN_OK;
 }
@@ -258,16 +259,20 @@ static void completion_free(completion *c) {
     basin_params_free(&c->params);
     basin_graph_free(c->graph);
     basin_store_free(c->store);
-    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) basin_pairs_free(&c->pairs[r]);
+    for (int r = 0; r < BASIN_MAX_RELATIONS; r++) basin_pairs_free(&c->pairs[r]);
     basin_node_inputs_close(&c->inputs);
     BASIN_FREE(c->mask, c->found, c->unit, c->gaps, c->part);
 }
 
-basin_status basin_nodes_unsupervised(double *energy, bool *stopped, const basin_network *network,
-                                      uint64_t seed, basin_backend *backend,
-                                      const basin_nodes_work *work, basin_error *error) {
-    BASIN_AT_EXIT(completion_free) completion c = {.network = network, .seed = seed};
-    basin_nodes_resources with = basin_nodes_resources_of(work, backend);
+basin_status basin_nodes_unsupervised(double *energy, basin_nodes_explanation **top, bool *stopped,
+                                      const basin_network *network, basin_backend *backend,
+                                      const basin_nodes_unsupervised_options *options,
+                                      basin_error *error) {
+    static const basin_nodes_unsupervised_options none = {0};
+    const basin_nodes_unsupervised_options *o = options ? options : &none;
+    BASIN_AT_EXIT(completion_free) completion c = {.network = network, .seed = o->seed};
+    basin_nodes_resources with = {.backend = backend, .watch = o->watch, .memory = o->memory};
+    BASIN_TRY(BASIN_SIZE_CHECK(o, "basin_nodes_unsupervised_options", error));
     *stopped = false;
     BASIN_TRY(basin_settings_preset(&c.settings, &basin_anomaly_task, "default", error));
     c.settings.hops = 0, c.settings.dim = DIM, c.settings.memories = MEMORIES;
@@ -275,7 +280,7 @@ basin_status basin_nodes_unsupervised(double *energy, bool *stopped, const basin
     BASIN_TRY(BASIN_NEW_RAW(&c.mask, network->nodes, "scores", error));
     BASIN_TRY(BASIN_NEW_RAW(&c.found, network->nodes, "scores", error));
     BASIN_TRY(prepare(&c, error));
-    bool explains = work && work->odds > 0;
+    bool explains = top && o->explain > 0;
     size_t cells = (size_t)(network->nodes * c.inputs.shape.columns);
     if (explains) BASIN_TRY(BASIN_NEW_RAW(&c.gaps, cells, "explanations", error));
     if (explains) BASIN_TRY(BASIN_NEW(&c.part, 2 * cells, "explanations", error));
@@ -285,5 +290,5 @@ basin_status basin_nodes_unsupervised(double *energy, bool *stopped, const basin
     BASIN_TRY(learn(&c, with.watch, stopped, error));
     if (*stopped) return BASIN_OK;
     BASIN_TRY(ask(energy, &c, error));
-    return explains ? explain_odd(&c, energy, work, error) : BASIN_OK;
+    return explains ? explain_top(top, &c, energy, o->explain, error) : BASIN_OK;
 }

@@ -245,38 +245,49 @@ static basin_status measure_category(basin_nodes_drift_column *c, const measurer
     return BASIN_OK;
 }
 
+/* NULL without memory. */
+static basin_nodes_drift_column *add_column(basin_nodes_drift *d, const char *name) {
+    basin_nodes_drift_column *c = &d->column[d->columns];
+    c->name = basin_string_copy(name);
+    return c->name ? d->columns++, c : NULL;
+}
+
 static basin_status measure_nodes(basin_nodes_drift *d, const measurer *m,
                                   const basin_schema *schema, basin_error *error) {
     for (size_t i = 0; i < schema->nodes.columns; i++) {
         const basin_schema_column *own = &schema->nodes.column[i];
         if (!basin_column_is_feature(own->type) || !basin_schema_width(own)) continue;
-        basin_nodes_drift_column *c = &d->column[d->columns++];
-        snprintf(c->name, sizeof c->name, "%s%s", schema->named ? "" : "feature ", own->name);
+        char name[140];
+        snprintf(name, sizeof name, "%s%.120s", schema->named ? "" : "feature ", own->name);
+        basin_nodes_drift_column *c = add_column(d, name);
+        if (!c) return basin_fail_memory(error, "drift");
         c->date = own->type == BASIN_COLUMN_DATE;
         if (own->type == BASIN_COLUMN_CATEGORY)
             BASIN_TRY(measure_category(c, m, own->first, own->value.count, error));
         else
             measure_number(c, m, own->first);
     }
-    basin_nodes_drift_column *last = &d->column[d->columns++];
-    snprintf(last->name, sizeof last->name, "number of neighbours");
+    basin_nodes_drift_column *last = add_column(d, "number of neighbours");
+    if (!last) return basin_fail_memory(error, "drift");
     measure_number(last, m, m->then->rows - 1);
     return BASIN_OK;
 }
 
 /* What edges carry; medians in the user's units. */
-static void measure_edges(basin_nodes_drift *d, const measurer *m, const basin_network *network) {
+static basin_status measure_edges(basin_nodes_drift *d, const measurer *m,
+                                  const basin_network *network, basin_error *error) {
     for (int64_t row = 0; row < m->then->rows; row++) {
         char name[BASIN_FACT_TEXT];
-        basin_nodes_drift_column *c = &d->column[d->columns++];
         basin_nodes_fact_name(name, network, row);
         char *side = network->directed ? strstr(name, " that come") : NULL;
         if (side) *side = 0; /* an edge both goes and comes */
-        snprintf(c->name, sizeof c->name, "%.100s", name);
+        basin_nodes_drift_column *c = add_column(d, name);
+        if (!c) return basin_fail_memory(error, "drift");
         measure_number(c, m, row);
         c->then = basin_facts_value(&network->facts, row, c->then);
         c->now = basin_facts_value(&network->facts, row, c->now);
     }
+    return BASIN_OK;
 }
 
 /* The mean of a row of shares in training: bins go up to the edges between them. */
@@ -298,7 +309,8 @@ static double mean_now(const column_values *now, int64_t row) {
 }
 
 /* Per category of edges the share of rows with a value unknown in training. */
-static void measure_unknown(basin_nodes_drift *d, const measurer *m, const basin_schema *schema) {
+static basin_status measure_unknown(basin_nodes_drift *d, const measurer *m,
+                                    const basin_schema *schema, basin_error *error) {
     int64_t row = 1; /* after the count */
     for (size_t i = 0; i < schema->edges.columns; i++) {
         const basin_schema_column *own = &schema->edges.column[i];
@@ -316,14 +328,17 @@ static void measure_unknown(basin_nodes_drift *d, const measurer *m, const basin
         if (!kinds) continue;
         double all = 0, n = (double)m->now->count;
         for (int b = 0; b < BINS; b++) all += (double)m->then->count[b];
-        basin_nodes_drift_column *c = &d->column[d->columns++];
-        snprintf(c->name, sizeof c->name, "%.80s of edges", own->name);
+        char name[100];
+        snprintf(name, sizeof name, "%.80s of edges", own->name);
+        basin_nodes_drift_column *c = add_column(d, name);
+        if (!c) return basin_fail_memory(error, "drift");
         c->category = true;
         c->then = fmax(0, 1 - known[0]), c->now = fmax(0, 1 - known[1]);
         double then[2] = {all * (1 - c->then), all * c->then};
         double now[2] = {n * (1 - c->now), n * c->now};
         judge(c, then, now, 2, n);
     }
+    return BASIN_OK;
 }
 
 static int larger_first(const void *a, const void *b) {
@@ -351,8 +366,8 @@ static basin_status measure(basin_nodes_drift *drift, const basin_nodes_model *m
     measurer of_nodes = {&then->node, &nodes, sample}, of_edges = {&then->fact, &edges, sample};
     BASIN_TRY(measure_nodes(drift, &of_nodes, model->schema, error));
     if (edges.rows == then->fact.rows && edges.count) {
-        measure_edges(drift, &of_edges, network);
-        measure_unknown(drift, &of_edges, model->schema);
+        BASIN_TRY(measure_edges(drift, &of_edges, network, error));
+        BASIN_TRY(measure_unknown(drift, &of_edges, model->schema, error));
     }
     for (int64_t i = 0; i < drift->columns; i++) {
         drift->some += drift->column[i].level == 1;
@@ -362,16 +377,20 @@ static basin_status measure(basin_nodes_drift *drift, const basin_nodes_model *m
     return BASIN_OK;
 }
 
-basin_status basin_nodes_drift_measure(basin_nodes_drift *drift, const basin_nodes_model *model,
-                                       const basin_network *network, int64_t first,
-                                       basin_error *error) {
+basin_status basin_nodes_drift_new(basin_nodes_drift **drift, const basin_nodes_model *model,
+                                   const basin_network *network, int64_t first,
+                                   basin_error *error) {
     int64_t nodes = network->nodes - first;
-    *drift = (basin_nodes_drift){.nodes = nodes, .few = nodes < FEW};
-    BASIN_TRY_OR(measure(drift, model, network, first, error), basin_nodes_drift_free(drift));
+    *drift = NULL;
+    BASIN_TRY(BASIN_NEW(drift, 1, "drift", error));
+    **drift = (basin_nodes_drift){.nodes = nodes, .few = nodes < FEW};
+    BASIN_TRY_OR(measure(*drift, model, network, first, error),
+                 (basin_nodes_drift_free(*drift), *drift = NULL));
     return BASIN_OK;
 }
 
 void basin_nodes_drift_free(basin_nodes_drift *drift) {
-    free(drift->column);
-    *drift = (basin_nodes_drift){0};
+    if (!drift) return;
+    for (int64_t i = 0; i < drift->columns; i++) free((char *)(uintptr_t)drift->column[i].name);
+    BASIN_FREE(drift->column, drift);
 }

@@ -1,8 +1,7 @@
 /* Why nodes score as they do, but for the network's share; see net.h. */
-
-#include "tasks/nodes/net.h"
-
+#include "base/sized.h"
 #include "base/sort.h"
+#include "tasks/nodes/net.h"
 
 /* ---- neighbours ---- */
 
@@ -385,11 +384,11 @@ static basin_status look(basin_explainer *x, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_status explain(basin_explainer *x, const int64_t *node, const basin_nodes_work *work,
-                            basin_error *error) {
+static basin_status explain(basin_explainer *x, const int64_t *node,
+                            const basin_nodes_explain_options *o, basin_error *error) {
     const basin_network *network = x->network;
     /* With several classes those of one against all others are needed, which are not there. */
-    const double *probability = work && !x->model->settings.classes ? work->probability : NULL;
+    const double *probability = x->model->settings.classes ? NULL : o->probability;
     BASIN_FREE_AT_EXIT double *scored = NULL;
     for (int64_t i = 0; i < x->count; i++)
         if (node[i] < 0 || node[i] >= network->nodes)
@@ -398,27 +397,48 @@ static basin_status explain(basin_explainer *x, const int64_t *node, const basin
     BASIN_TRY(basin_nodes_check_network(x->model, network, error));
     if (!probability) {
         BASIN_TRY(BASIN_NEW_RAW(&scored, network->nodes, "scores", error));
-        BASIN_TRY(basin_nodes_score(scored, x->model, network, work, error));
+        basin_nodes_predict_options how = {
+            .watch = o->watch, .memory = o->memory, .stream = o->stream};
+        BASIN_TRY(basin_nodes_predict(scored, x->model, network, &how, error));
         probability = scored;
     }
     BASIN_TRY(explainer_open(x, node, error));
     BASIN_TRY(explain_trees(x, error));
     BASIN_TRY(basin_explain_network(x, error));
-    if (!work || !work->brief) BASIN_TRY(look(x, error));
+    if (!o->brief) BASIN_TRY(look(x, error));
     for (int64_t i = 0; i < x->count; i++) BASIN_TRY(finish(x->of[i], x, probability, error));
     return BASIN_OK;
 }
 
 basin_status basin_explainer_run(basin_explainer *x, const int64_t *node,
-                                 const basin_nodes_work *work, basin_error *error) {
-    x->work = basin_nodes_resources_of(work, x->model->backend);
-    basin_status status = explain(x, node, work, error);
+                                 const basin_nodes_explain_options *o, basin_error *error) {
+    x->work = (basin_nodes_resources){x->model->backend, o->watch, o->memory, o->stream, NULL};
+    basin_status status = explain(x, node, o, error);
     explainer_close(x);
     for (int64_t i = 0; i < x->count && status; i++) {
         basin_nodes_explanation_free(x->of[i]);
         x->of[i] = NULL;
     }
     return status;
+}
+
+basin_status basin_nodes_explain(basin_nodes_explanation **list, const basin_nodes_model *model,
+                                 const basin_network *network, const int64_t *node, int64_t count,
+                                 const basin_nodes_explain_options *options, basin_error *error) {
+    static const basin_nodes_explain_options none = {0};
+    const basin_nodes_explain_options *o = options ? options : &none;
+    basin_nodes_model one = *model;
+    BASIN_TRY(BASIN_SIZE_CHECK(o, "basin_nodes_explain_options", error));
+    for (int64_t i = 0; i < count; i++) list[i] = NULL;
+    if (model->settings.classes && (o->number < 0 || o->number >= model->settings.classes))
+        return basin_fail(error, BASIN_BAD_VALUE, "class %lld, expected 0 to %lld",
+                          (long long)o->number, (long long)model->settings.classes - 1);
+    if (model->settings.classes) { /* a detector of that class: its odds against all others */
+        one.settings.focus = o->number + 1;
+        one.face.values = &one.settings;
+    }
+    basin_explainer x = {.model = &one, .network = network, .count = count, .of = list};
+    return basin_explainer_run(&x, node, o, error);
 }
 
 void basin_nodes_explanation_free(basin_nodes_explanation *explanation) {
@@ -428,7 +448,7 @@ void basin_nodes_explanation_free(basin_nodes_explanation *explanation) {
 
 /* ---- reasons in words, in the user's units ---- */
 
-const char *basin_nodes_reason_name(char text[BASIN_REASON_TEXT], const basin_network *network,
+const char *basin_nodes_reason_name(char text[BASIN_MAX_REASON], const basin_network *network,
                                     const basin_nodes_feature *f) {
     const basin_names *names = &network->column;
     char plain[BASIN_FACT_TEXT];
@@ -444,28 +464,28 @@ const char *basin_nodes_reason_name(char text[BASIN_REASON_TEXT], const basin_ne
     else
         snprintf(plain, sizeof plain, "feature %lld", (long long)f->column);
     if (f->column < 0)
-        snprintf(text, BASIN_REASON_TEXT, "%s, %lld of %lld known %s", plain,
+        snprintf(text, BASIN_MAX_REASON, "%s, %lld of %lld known %s", plain,
                  (long long)f->anomalous, (long long)f->known,
                  f->hop > 1 ? "2 hops away" : "neighbours");
     else if (f->hop)
-        snprintf(text, BASIN_REASON_TEXT, "%s, mean %lld hop%s away", plain, (long long)f->hop,
+        snprintf(text, BASIN_MAX_REASON, "%s, mean %lld hop%s away", plain, (long long)f->hop,
                  f->hop > 1 ? "s" : "");
     else
-        snprintf(text, BASIN_REASON_TEXT, "%s", plain);
+        snprintf(text, BASIN_MAX_REASON, "%s", plain);
     return text;
 }
 
-const char *basin_nodes_reason_print(char text[BASIN_REASON_TEXT], const basin_nodes_explanation *e,
+const char *basin_nodes_reason_print(char text[BASIN_MAX_REASON], const basin_nodes_explanation *e,
                                      const basin_network *network, const basin_schema *schema,
                                      int n) {
-    char name[BASIN_REASON_TEXT], value[BASIN_VALUE_TEXT], typical[BASIN_VALUE_TEXT];
+    char name[BASIN_MAX_REASON], value[BASIN_VALUE_TEXT], typical[BASIN_VALUE_TEXT];
     *text = 0;
     for (int64_t i = 0; i < e->features; i++) {
         const basin_nodes_feature *f = &e->feature[i];
         if (!(f->share > 0) || n-- > 0) continue;
         basin_schema_value(value, schema, f->column, f->value, f->hop);
         basin_schema_value(typical, schema, f->column, f->typical, f->hop || e->completed);
-        snprintf(text, BASIN_REASON_TEXT, "%.180s %s (%s %s) %+.2f",
+        snprintf(text, BASIN_MAX_REASON, "%.180s %s (%s %s) %+.2f",
                  basin_nodes_reason_name(name, network, f), value,
                  e->completed ? "completed" : "typical", typical, f->share);
         break;

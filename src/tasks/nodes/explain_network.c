@@ -18,7 +18,7 @@ typedef struct surroundings {
     basin_network *part;
 } surroundings;
 
-enum { MOST_LINES = 1 + BASIN_ANOMALY_RELATIONS };
+enum { MOST_LINES = 1 + BASIN_MAX_RELATIONS };
 
 /* Some of the explained nodes, and the lines of their inputs. */
 typedef struct integral {
@@ -194,8 +194,8 @@ static void integral_close(integral *g) {
     basin_store_free(g->store);
     basin_line_free(g->line, g->lines);
     basin_nodes_batch_free(&g->batch);
-    basin_network_free(g->joined);
-    for (int64_t i = 0; i < g->count; i++) free(g->of[i].node), basin_network_free(g->of[i].part);
+    basin_network_close(g->joined);
+    for (int64_t i = 0; i < g->count; i++) free(g->of[i].node), basin_network_close(g->of[i].part);
     free(g->of), free(g->start), free(g->mark);
     free(g->logit), free(g->ends);
 }
@@ -363,11 +363,11 @@ typedef struct lens {
     basin_store *store;
     basin_nodes_net net;
     basin_plan *plan;
-    basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
-    basin_expr part[2];                        /* [N] each: attention, memories; or NULL */
-    basin_expr share[BASIN_ANOMALY_RELATIONS]; /* [pairs] mean over heads and blocks */
-    double *energy[2];                         /* [N] each, means over members */
-    double *value;                             /* [N or most pairs] */
+    basin_pairs pairs[BASIN_MAX_RELATIONS];
+    basin_expr part[2];                    /* [N] each: attention, memories; or NULL */
+    basin_expr share[BASIN_MAX_RELATIONS]; /* [pairs] mean over heads and blocks */
+    double *energy[2];                     /* [N] each, means over members */
+    double *value;                         /* [N or most pairs] */
 } lens;
 
 static basin_expr add_to(basin_expr sum, basin_expr one) {
@@ -392,7 +392,7 @@ static void watch_descent(lens *l, int relation) {
 }
 
 static basin_status lens_plan(lens *l, basin_error *error) {
-    basin_expr output[2 + BASIN_ANOMALY_RELATIONS];
+    basin_expr output[2 + BASIN_MAX_RELATIONS];
     int outputs = 0, relations = l->x->inputs.shape.relations;
     for (int r = 0; r < relations; r++) watch_descent(l, r);
     for (int i = 0; i < 2; i++)
@@ -423,7 +423,7 @@ static void lens_close(lens *l) {
     basin_plan_free(l->plan);
     basin_nodes_net_free(&l->net);
     basin_store_free(l->store);
-    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) basin_pairs_free(&l->pairs[r]);
+    for (int r = 0; r < BASIN_MAX_RELATIONS; r++) basin_pairs_free(&l->pairs[r]);
     free(l->energy[0]), free(l->energy[1]), free(l->value);
 }
 

@@ -24,7 +24,7 @@ static basin_status count_classes(int64_t count[2], const basin_nodes_fitting *f
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: %lld normal and %lld anomalous nodes for %s; needs both%s", n->path,
                       (long long)count[0], (long long)count[1], what,
-                      which == BASIN_PART_VAL ? ", or validation 0, which does without" : "");
+                      which == BASIN_SPLIT_VAL ? ", or validation 0, which does without" : "");
 }
 
 /* Labels and weights as floats: anomalies weigh omega, the ratio of the classes, or its root. */
@@ -43,12 +43,12 @@ static basin_status list_nodes(basin_nodes_fitting *f, basin_error *error) {
     int64_t N = f->network->nodes, count[2];
     if (!f->network->label)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to learn from", f->network->path);
-    f->train_count = basin_split_nodes(NULL, f->part, N, BASIN_PART_TRAIN);
-    f->validation_count = basin_split_nodes(NULL, f->part, N, BASIN_PART_VAL);
+    f->train_count = basin_split_nodes(NULL, f->part, N, BASIN_SPLIT_TRAIN);
+    f->validation_count = basin_split_nodes(NULL, f->part, N, BASIN_SPLIT_VAL);
     if (!f->train_count)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no training nodes", f->network->path);
     BASIN_TRY(BASIN_NEW_RAW(&f->train, f->train_count, "labels", error));
-    basin_split_nodes(f->train, f->part, N, BASIN_PART_TRAIN);
+    basin_split_nodes(f->train, f->part, N, BASIN_SPLIT_TRAIN);
     if (basin_classes_several(f->model->task)) BASIN_TRY(basin_classes_take(f, error));
     int64_t width = basin_nodes_width(&f->settings);
     BASIN_TRY(BASIN_NEW(&f->label, N * width, "labels", error));
@@ -58,10 +58,10 @@ static basin_status list_nodes(basin_nodes_fitting *f, basin_error *error) {
         basin_classes_weigh(f);
         return BASIN_OK;
     }
-    BASIN_TRY(count_classes(count, f, BASIN_PART_TRAIN, "training", error));
+    BASIN_TRY(count_classes(count, f, BASIN_SPLIT_TRAIN, "training", error));
     weigh(f, count);
     if (!f->validation_count) return BASIN_OK;
-    return count_classes(count, f, BASIN_PART_VAL, "validation", error);
+    return count_classes(count, f, BASIN_SPLIT_VAL, "validation", error);
 }
 
 /* Trees first, so that their inputs are freed; a resumed run grows the same ones again. */
@@ -75,7 +75,7 @@ static basin_status grow_trees(basin_nodes_fitting *f, basin_error *error) {
     if (f->settings.labels && f->work.parts)
         BASIN_TRY(basin_parts_name_nodes(f->work.parts, error));
     if (f->settings.labels)
-        BASIN_TRY(basin_known_labels_take(&e->known, f->network, f->part, BASIN_PART_TRAIN, true,
+        BASIN_TRY(basin_known_labels_take(&e->known, f->network, f->part, BASIN_SPLIT_TRAIN, true,
                                           &f->model->memory.salt, error));
     BASIN_TRY(basin_tree_tables_open(&tables, f->network, f->work.parts, e, f->work.memory, error));
     BASIN_TRY(basin_nodes_ensemble_grow(e, f->settings.trees, f->settings.tabular,
@@ -504,8 +504,8 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
     release(f);
     BASIN_TRY(basin_nodes_scorer_run(f->scorer, f->probability, f->store, scored(f), error));
     BASIN_TRY(choose_threshold(&threshold, f, error));
-    BASIN_TRY(basin_nodes_measure(&found, f->probability, f->model, f->network, f->part,
-                                  BASIN_PART_VAL, threshold, error));
+    BASIN_TRY(basin_nodes_evaluate(&found, f->probability, f->model, f->network, f->part,
+                                   BASIN_SPLIT_VAL, threshold, error));
     for (int i = 0; i < found.measures; i++) {
         char name[BASIN_MAX_MEASURE_NAME + 16];
         snprintf(name, sizeof name, "validation_%s", found.measure[i].name);
@@ -542,8 +542,8 @@ static basin_status conclude(basin_nodes_fitting *f, basin_error *error) {
     BASIN_TRY(choose_threshold(&m->threshold, f, error));
     if (!f->class_of) {
         BASIN_TRY(basin_nodes_calibrate(m, f->probability, f->network, f->part, error));
-        BASIN_TRY(basin_nodes_measure(&m->memory.card.validation, f->probability, NULL, f->network,
-                                      f->part, BASIN_PART_VAL, m->threshold, error));
+        BASIN_TRY(basin_nodes_evaluate(&m->memory.card.validation, f->probability, NULL, f->network,
+                                       f->part, BASIN_SPLIT_VAL, m->threshold, error));
     }
     m->score = f->probability;
     f->probability = NULL;
@@ -567,11 +567,11 @@ static basin_status judge_reliability(basin_nodes_fitting *f, int part, basin_er
 static basin_status measure(basin_nodes_fitting *f, basin_error *error) {
     basin_nodes_model *m = f->model;
     BASIN_TRY(conclude(f, error));
-    for (int p = BASIN_PART_VAL; p <= BASIN_PART_TEST && m->score; p++) {
+    for (int p = BASIN_SPLIT_VAL; p <= BASIN_SPLIT_TEST && m->score; p++) {
         if (!basin_split_nodes(NULL, f->part, f->network->nodes, p)) continue;
         BASIN_TRY(judge_reliability(f, p, error));
-        BASIN_TRY(basin_nodes_measure(&m->reached[p], m->score, m, f->network, f->part, p,
-                                      m->threshold, error));
+        BASIN_TRY(basin_nodes_evaluate(&m->reached[p], m->score, m, f->network, f->part, p,
+                                       m->threshold, error));
     }
     return BASIN_OK;
 }

@@ -51,11 +51,11 @@ static int64_t list_part(int64_t *node, const basin_network *network, const uint
 static double find_shares(double share[2], const basin_network *network, const uint8_t *part,
                           double most) {
     static const double anomalies_alone[2] = {0, 1}, normals_alone[2] = {1, 0};
-    double a = (double)list_part(NULL, network, part, BASIN_PART_TRAIN, anomalies_alone);
-    double n = (double)list_part(NULL, network, part, BASIN_PART_TRAIN, normals_alone);
+    double a = (double)list_part(NULL, network, part, BASIN_SPLIT_TRAIN, anomalies_alone);
+    double n = (double)list_part(NULL, network, part, BASIN_SPLIT_TRAIN, normals_alone);
     share[1] = fmin(1, most / 2 / fmax(a, 1));
     share[0] = fmin(1, (most - share[1] * a) / fmax(n, 1));
-    double judges = (double)list_part(NULL, network, part, BASIN_PART_VAL, share);
+    double judges = (double)list_part(NULL, network, part, BASIN_SPLIT_VAL, share);
     return fmin(1, most / fmax(judges, 1));
 }
 
@@ -66,16 +66,16 @@ basin_status basin_tree_rows_take(basin_tree_rows *l, const basin_tree_tables *t
     *l = (basin_tree_rows){0};
     double judging = find_shares(l->taken, network, part, most);
     const double judges[2] = {judging * l->taken[0], judging * l->taken[1]};
-    int64_t trains = list_part(NULL, network, part, BASIN_PART_TRAIN, l->taken);
-    int64_t validations = list_part(NULL, network, part, BASIN_PART_VAL, judges);
+    int64_t trains = list_part(NULL, network, part, BASIN_SPLIT_TRAIN, l->taken);
+    int64_t validations = list_part(NULL, network, part, BASIN_SPLIT_VAL, judges);
     size_t rows = (size_t)(trains + validations), cells;
     if (!basin_size_multiply(&cells, rows, (size_t)columns))
         return basin_fail_memory(error, "rows of trees");
     BASIN_TRY(BASIN_NEW_RAW(&l->node, rows, "rows of trees", error));
     BASIN_TRY(BASIN_NEW_RAW(&l->label, rows, "rows of trees", error));
     BASIN_TRY(BASIN_NEW_RAW(&l->x, cells, "rows of trees", error));
-    list_part(l->node, network, part, BASIN_PART_TRAIN, l->taken);
-    list_part(l->node + trains, network, part, BASIN_PART_VAL, judges);
+    list_part(l->node, network, part, BASIN_SPLIT_TRAIN, l->taken);
+    list_part(l->node + trains, network, part, BASIN_SPLIT_VAL, judges);
     for (size_t i = 0; i < rows; i++) l->label[i] = network->label[l->node[i]] == 1;
     l->data = (basin_trees_data){l->x, l->label, {1, 1}, columns, columns, trains, validations};
     BASIN_TRY(basin_tree_tables_rows(l->x, tables, l->node, trains, error));
@@ -410,7 +410,7 @@ static basin_status store_numbers(basin_bundle *bundle, const basin_nodes_ensemb
         BASIN_TRY(basin_nodes_set_number(bundle, view_key(key, v, "weight"), weight, error));
     }
     for (int i = 0; i < 4; i++) {
-        const basin_score *alone = &e->alone[i / 2][BASIN_PART_VAL];
+        const basin_score *alone = &e->alone[i / 2][BASIN_SPLIT_VAL];
         if (!alone->measures) continue;
         BASIN_TRY(basin_nodes_set_number(bundle, figure_key(key, i / 2, i % 2),
                                          basin_score_get(alone, figure[i % 2]), error));
@@ -495,7 +495,7 @@ basin_status basin_nodes_ensemble_load(basin_nodes_ensemble *e, const basin_bund
     for (int i = 0; i < 4; i++) {
         if (!basin_bundle_meta(bundle, figure_key(key, i / 2, i % 2))) continue;
         BASIN_TRY(basin_bundle_number(&value, bundle, key, 0, 1, error));
-        basin_score_add(&e->alone[i / 2][BASIN_PART_VAL], figure[i % 2], value);
+        basin_score_add(&e->alone[i / 2][BASIN_SPLIT_VAL], figure[i % 2], value);
     }
     BASIN_TRY(BASIN_NEW(&e->trees, (int64_t)fits, "trees", error));
     e->fits = (int64_t)fits;

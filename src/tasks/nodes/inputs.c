@@ -14,9 +14,9 @@ static basin_status pick_relations(basin_node_inputs *inputs, basin_error *error
     }
     for (int r = 0; r < network->relations; r++) {
         if (!strcmp(network->relation[r].name, "homo")) continue;
-        if (*count == BASIN_ANOMALY_RELATIONS)
+        if (*count == BASIN_MAX_RELATIONS)
             return basin_fail(error, BASIN_UNSUPPORTED, "%s: more than %d relations", network->path,
-                              BASIN_ANOMALY_RELATIONS);
+                              BASIN_MAX_RELATIONS);
         inputs->node.relation[(*count)++] = r;
     }
     if (*count) return BASIN_OK;
@@ -115,9 +115,9 @@ basin_status basin_node_inputs_pairs(basin_pairs *pairs, const basin_node_inputs
                                      const basin_network *network, int64_t room, int64_t halo,
                                      basin_error *error) {
     const char *loops = inputs->settings->self_loops;
-    basin_self_loops self = basin_choice_is(loops, "add")    ? BASIN_SELF_ADD
-                            : basin_choice_is(loops, "drop") ? BASIN_SELF_DROP
-                                                             : BASIN_SELF_KEEP;
+    basin_self_loops self = basin_choice_is(loops, "add")    ? BASIN_SELF_LOOPS_ADD
+                            : basin_choice_is(loops, "drop") ? BASIN_SELF_LOOPS_DROP
+                                                             : BASIN_SELF_LOOPS_KEEP;
     basin_status status = BASIN_OK;
     for (int r = 0; r < inputs->shape.relations; r++) pairs[r] = (basin_pairs){0};
     for (int r = 0; r < inputs->shape.relations && !status; r++)

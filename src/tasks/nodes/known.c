@@ -17,7 +17,7 @@ static uint64_t salted(uint64_t hash, const basin_salt *salt) {
 }
 
 static uint64_t id_of(const basin_network *network, int64_t node, const basin_salt *salt) {
-    char text[BASIN_NODE_TEXT];
+    char text[BASIN_MAX_NODE];
     uint64_t hash = basin_hash_text(BASIN_HASH_START, basin_network_id(network, node, text));
     return salted(hash, salt);
 }

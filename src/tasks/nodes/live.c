@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include "base/sized.h"
 #include "tasks/nodes/near.h"
 
 enum { CAP_NODES = 1024, CAP_EDGES = 32768 };
@@ -35,6 +36,7 @@ basin_status basin_nodes_live_open(basin_nodes_live **live, const basin_nodes_mo
                                    const basin_network *network,
                                    const basin_nodes_live_options *options, basin_error *error) {
     static const basin_nodes_live_options none = {0};
+    BASIN_TRY(BASIN_SIZE_CHECK(options, "basin_nodes_live_options", error));
     BASIN_TRY(BASIN_NEW(live, 1, "single nodes", error));
     (*live)->model = model;
     pthread_rwlock_init(&(*live)->lock, NULL);
@@ -63,8 +65,8 @@ static basin_status get(basin_nodes_live_score *score, basin_nodes_live *live, c
     return BASIN_OK;
 }
 
-basin_status basin_nodes_live_get(basin_nodes_live_score *score, basin_nodes_live *live,
-                                  const char *const *id, int64_t count, basin_error *error) {
+basin_status basin_nodes_live_predict(basin_nodes_live_score *score, basin_nodes_live *live,
+                                      const char *const *id, int64_t count, basin_error *error) {
     basin_status status = BASIN_OK;
     for (int64_t i = 0; i < count && !status; i++) {
         pthread_rwlock_rdlock(&live->lock);
@@ -114,31 +116,19 @@ static basin_status explain(basin_nodes_explanation **why, basin_nodes_live *liv
                             basin_error *error) {
     BASIN_AT_EXIT(basin_near_part_free) basin_network *part = NULL;
     int64_t place;
-    if (node < 0 || node >= live->graph.nodes)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: node %lld, expected 0 to %lld",
-                          live->graph.base->path, (long long)node,
-                          (long long)live->graph.nodes - 1);
     BASIN_TRY(basin_near_around(&part, &place, live->scorer, node, error));
     BASIN_SCRATCH(double, probability, part->nodes, "scores", error);
     BASIN_TRY(score_around(probability, live, part, place, error));
-    basin_nodes_work work = {.memory = SIZE_MAX / 2, .probability = probability, .brief = true};
+    basin_nodes_explain_options brief = {
+        .memory = SIZE_MAX / 2, .probability = probability, .brief = true};
     basin_explainer x = {.model = live->model, .network = part, .count = 1, .of = why};
     if (live->typical.column_typical)
         x.whole = &live->typical, x.give_rows = give_rows, x.context = live;
-    BASIN_TRY(basin_explainer_run(&x, &place, &work, error));
+    BASIN_TRY(basin_explainer_run(&x, &place, &brief, error));
     (*why)->node = node, (*why)->rank = 0;
     for (int64_t i = 0; i < (*why)->neighbours; i++)
         (*why)->neighbour[i].node = part->origin[(*why)->neighbour[i].node];
     return BASIN_OK;
-}
-
-basin_status basin_nodes_live_explain_node(basin_nodes_explanation **why, basin_nodes_live *live,
-                                           int64_t node, basin_error *error) {
-    *why = NULL;
-    pthread_rwlock_rdlock(&live->lock);
-    basin_status status = explain(why, live, node, error);
-    pthread_rwlock_unlock(&live->lock);
-    return status;
 }
 
 basin_status basin_nodes_live_explain(basin_nodes_explanation **why, basin_nodes_live *live,
@@ -146,36 +136,13 @@ basin_status basin_nodes_live_explain(basin_nodes_explanation **why, basin_nodes
     *why = NULL;
     pthread_rwlock_rdlock(&live->lock);
     int64_t node = basin_near_find(&live->graph, id);
+    basin_status status = node < 0 ? BASIN_OK : explain(why, live, node, error);
     pthread_rwlock_unlock(&live->lock);
-    return node < 0 ? BASIN_OK : basin_nodes_live_explain_node(why, live, node, error);
-}
-
-basin_status basin_nodes_explain(basin_nodes_explanation **list, const basin_nodes_model *model,
-                                 const basin_network *network, const int64_t *node, int64_t count,
-                                 const basin_nodes_work *work, basin_error *error) {
-    int64_t number = work ? work->number : 0;
-    basin_nodes_model one = *model;
-    for (int64_t i = 0; i < count; i++) list[i] = NULL;
-    for (int64_t i = 0; work && work->live && i < count; i++) {
-        basin_status status = basin_nodes_live_explain_node(&list[i], work->live, node[i], error);
-        for (int64_t k = 0; k < i && status; k++)
-            basin_nodes_explanation_free(list[k]), list[k] = NULL;
-        BASIN_TRY(status);
-    }
-    if (work && work->live) return BASIN_OK;
-    if (model->settings.classes && (number < 0 || number >= model->settings.classes))
-        return basin_fail(error, BASIN_BAD_VALUE, "class %lld, expected 0 to %lld",
-                          (long long)number, (long long)model->settings.classes - 1);
-    if (model->settings.classes) { /* a detector of that class: its odds against all others */
-        one.settings.focus = number + 1;
-        one.face.values = &one.settings;
-    }
-    basin_explainer x = {.model = &one, .network = network, .count = count, .of = list};
-    return basin_explainer_run(&x, node, work, error);
+    return status;
 }
 
 const char *basin_nodes_live_id(basin_nodes_live *live, int64_t node, char *text, size_t size) {
-    char number[BASIN_NODE_TEXT];
+    char number[BASIN_MAX_NODE];
     pthread_rwlock_rdlock(&live->lock);
     snprintf(text, size, "%s", basin_near_id(&live->graph, node, number));
     pthread_rwlock_unlock(&live->lock);

@@ -1,5 +1,6 @@
 /* Logits of trees and of a network become one probability; validation says how; see nodes.h. */
 #include "base/number.h"
+#include "base/sized.h"
 #include "base/sort.h"
 #include "basin/random.h"
 #include "tasks/nodes/nodes.h"
@@ -17,7 +18,7 @@ static void spread(double *mean, double *deviation, const double *logit, const u
                    int64_t nodes) {
     double sum = 0, squares = 0, count = 0;
     for (int64_t i = 0; i < nodes; i++) {
-        if (part[i] != BASIN_PART_VAL) continue;
+        if (part[i] != BASIN_SPLIT_VAL) continue;
         sum += logit[i];
         squares += logit[i] * logit[i];
         count++;
@@ -73,7 +74,7 @@ static void list_points(weight_search *c, int quarters[PARTS], int part, int lef
 static basin_status evaluate(weight_search *c, point *p, basin_error *error) {
     basin_ranking ranking;
     for (int64_t i = 0, n = 0; i < c->nodes; i++) {
-        if (c->part[i] != BASIN_PART_VAL) continue;
+        if (c->part[i] != BASIN_SPLIT_VAL) continue;
         double z = 0;
         for (int k = 0; k < PARTS; k++)
             if (p->share[k] > 0) z += p->share[k] * c->of[k][i] / c->deviation[k];
@@ -174,10 +175,10 @@ static basin_status measure_alone(basin_nodes_ensemble *e, int which, const weig
     for (int64_t i = 0; i < network->nodes; i++)
         probability[i] = basin_probability_of(probability[i]);
     BASIN_TRY(basin_nodes_choose_threshold(&threshold, probability, network, part, scan, error));
-    for (int p = BASIN_PART_VAL; p <= BASIN_PART_TEST; p++)
+    for (int p = BASIN_SPLIT_VAL; p <= BASIN_SPLIT_TEST; p++)
         if (basin_split_nodes(NULL, part, network->nodes, p))
-            BASIN_TRY(basin_nodes_measure(&e->alone[which][p], probability, NULL, network, part, p,
-                                          threshold, error));
+            BASIN_TRY(basin_nodes_evaluate(&e->alone[which][p], probability, NULL, network, part, p,
+                                           threshold, error));
     return BASIN_OK;
 }
 
@@ -195,7 +196,7 @@ basin_status basin_nodes_ensemble_choose(basin_nodes_ensemble *e, double *trees,
         if (k < BASIN_TREE_VIEWS && !tells(c.deviation[k])) c.of[k] = NULL;
     }
     BASIN_TRY(
-        basin_nodes_samples_take(&samples, network_logit, network, part, BASIN_PART_VAL, error));
+        basin_nodes_samples_take(&samples, network_logit, network, part, BASIN_SPLIT_VAL, error));
     c.score = samples.score, c.label = samples.label, c.count = samples.count;
     BASIN_TRY(find_shares(share, &c, error));
     set_weights(e, trees, view, share, &c);
@@ -244,7 +245,7 @@ static basin_status keep(basin_nodes_samples *s, basin_error *error) {
 double basin_nodes_base_rate(const basin_network *network, const uint8_t *part) {
     int64_t count = 0, anomalous = 0;
     for (int64_t i = 0; i < network->nodes; i++) {
-        if (part[i] != BASIN_PART_TRAIN) continue;
+        if (part[i] != BASIN_SPLIT_TRAIN) continue;
         count++;
         anomalous += network->label[i] == 1;
     }
@@ -256,7 +257,7 @@ basin_status basin_nodes_calibrate(basin_nodes_model *model, double *probability
                                    basin_error *error) {
     basin_nodes_samples *s = &model->judged;
     basin_nodes_samples_free(s);
-    BASIN_TRY(basin_nodes_samples_take(s, probability, network, part, BASIN_PART_VAL, error));
+    BASIN_TRY(basin_nodes_samples_take(s, probability, network, part, BASIN_SPLIT_VAL, error));
     BASIN_TRY(fit(&model->calibration, model->settings.calibrate, s, error));
     for (int64_t i = 0; i < network->nodes; i++)
         probability[i] = basin_nodes_calibrated(model, probability[i]);
@@ -346,8 +347,8 @@ static void draw(uint8_t *times, int64_t count, int number) {
 }
 
 /* Samples are ascending, and so are draws from them. */
-static basin_status expect(basin_nodes_threshold *t, const goal *g, const basin_nodes_samples *s,
-                           basin_error *error) {
+static basin_status expect(basin_nodes_threshold_result *t, const goal *g,
+                           const basin_nodes_samples *s, basin_error *error) {
     double *const to[EXPECTED] = {t->precision, t->recall, t->fpr, t->alerts};
     double found[EXPECTED][DRAWS], value[EXPECTED];
     BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples in = {0};
@@ -377,7 +378,7 @@ static basin_status expect(basin_nodes_threshold *t, const goal *g, const basin_
     return BASIN_OK;
 }
 
-basin_status basin_nodes_threshold_for(basin_nodes_threshold *threshold,
+basin_status basin_nodes_threshold_for(basin_nodes_threshold_result *result,
                                        const basin_nodes_model *model, const char *text,
                                        const double *probability, int64_t nodes,
                                        basin_error *error) {
@@ -390,21 +391,23 @@ basin_status basin_nodes_threshold_for(basin_nodes_threshold *threshold,
                           text);
     if (!model) return BASIN_OK;
     const basin_nodes_samples *s = &model->judged;
-    *threshold = (basin_nodes_threshold){.threshold = g.wanted};
+    basin_nodes_threshold_result found = {.threshold = g.wanted};
     if (g.cost && model->calibration.kind == BASIN_CALIBRATION_NONE)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "threshold for '%s': the model's probabilities are not calibrated; needs "
                           "one trained with validation nodes and calibrate auto",
                           text);
     if (g.kind == BASIN_GOAL_BUDGET && !g.cost)
-        BASIN_TRY(for_alerts(&threshold->threshold, g.wanted, probability, nodes, error));
+        BASIN_TRY(for_alerts(&found.threshold, g.wanted, probability, nodes, error));
     if (g.kind != BASIN_GOAL_BUDGET && !s->count)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "threshold for '%s': the model keeps no validation nodes; needs one "
                           "trained with some by this version",
                           text);
-    BASIN_TRY(choose(&threshold->threshold, &g, s, error));
-    return expect(threshold, &g, s, error);
+    BASIN_TRY(choose(&found.threshold, &g, s, error));
+    BASIN_TRY(expect(&found, &g, s, error));
+    basin_info_fill(result, &found, sizeof found);
+    return BASIN_OK;
 }
 
 /* ---- files ---- */

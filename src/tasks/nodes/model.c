@@ -67,6 +67,8 @@ const basin_nodes_info *basin_nodes_get_info(const basin_nodes_model *model) {
     const double *weight = m->ensemble.weight;
     double rows = weight[BASIN_VIEW_NET_OWN] + weight[BASIN_VIEW_NET_ALL];
     basin_nodes_card *card = &m->memory.card;
+    card->date = m->memory.date, card->version = m->memory.version, card->data = m->memory.data;
+    card->digest = *m->memory.digest ? m->memory.digest : NULL;
     card->files = m->memory.files, card->cuts = m->memory.cuts, card->parents = m->memory.parents;
     m->info = (basin_nodes_info){
         .settings = &m->face,
@@ -77,13 +79,13 @@ const basin_nodes_info *basin_nodes_get_info(const basin_nodes_model *model) {
         .classes = m->settings.classes,
         .threshold = m->threshold,
         .share = m->ensemble.fits ? 1 - (1 - m->ensemble.share) * (1 - rows) : 1,
-        .calibration = basin_calibration_name(m->calibration.kind),
-        .card = *card->date ? card : NULL,
+        .calibration = m->calibration.kind,
+        .card = *m->memory.date ? card : NULL,
         .scores = m->score,
         .trained_on = m->trained_on,
         .id = m->id,
     };
-    for (int p = 0; p < BASIN_NODES_PARTS; p++) {
+    for (int p = 0; p < BASIN_SPLIT_PARTS; p++) {
         if (m->reached[p].measures) {
             m->info.reached[p] = &m->reached[p];
             m->info.reliability[p] = &m->reliability[p];

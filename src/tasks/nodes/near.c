@@ -41,10 +41,10 @@ typedef struct worker {
     basin_store *store[MEMBERS];
     basin_nodes_stream *stream[MEMBERS];
     basin_network network; /* of what descends */
-    basin_relation relation[BASIN_ANOMALY_RELATIONS];
+    basin_relation relation[BASIN_MAX_RELATIONS];
     basin_node_inputs inputs;
     basin_nodes_resources work;
-    region_lists list[BASIN_ANOMALY_RELATIONS];
+    region_lists list[BASIN_MAX_RELATIONS];
     pool node;  /* int64_t: who was gathered, or descends and then is next to these */
     pool local; /* int32_t: their places, by node; -1: not here */
     pool table, probability;
@@ -82,7 +82,7 @@ static void keep_rows(void *context, int moment, float *rows, int64_t width) {
 
 static void free_scorer(basin_nodes_scorer **scorer) { basin_nodes_scorer_free(*scorer); }
 
-/* Scores of all base nodes as basin_nodes_score finds them; states by a stream. */
+/* Scores of all base nodes as basin_nodes_predict finds them; states by a stream. */
 static basin_status pass_over_base(basin_near_scorer *s, basin_error *error) {
     const basin_nodes_model *model = s->rows->model;
     basin_node_inputs inputs = s->rows->inputs;
@@ -145,7 +145,8 @@ basin_status basin_near_scorer_new(basin_near_scorer **scorer, const basin_near_
     int64_t hops = basin_int_max(trees ? 0 : r->hops, rows->model->ensemble.fits ? 2 : 0);
     s->reach = (attends ? 2 * r->blocks * r->steps : 0) + hops + 1;
     s->descends = rows->network && !plain;
-    return s->descends && options->states >= 0 ? keep_states(s, error) : BASIN_OK;
+    return s->descends && options->states == BASIN_NODES_STATES_KEPT ? keep_states(s, error)
+                                                                     : BASIN_OK;
 }
 
 static void worker_free(worker *w) {
@@ -153,7 +154,7 @@ static void worker_free(worker *w) {
     for (int m = 0; m < MEMBERS; m++)
         basin_nodes_stream_free(w->stream[m]), basin_store_free(w->store[m]);
     basin_backend_close(w->model.backend);
-    for (region_lists *l = w->list; l < w->list + BASIN_ANOMALY_RELATIONS; l++) {
+    for (region_lists *l = w->list; l < w->list + BASIN_MAX_RELATIONS; l++) {
         for (int way = 0; way < 2; way++) free(l->row[way].data), free(l->col[way].data);
         free(l->entry.data), free(l->fact.data);
     }
@@ -199,7 +200,7 @@ static basin_status make_worker(worker *w, basin_error *error) {
     w->inputs = rows->inputs;
     w->inputs.network = &w->network;
     w->inputs.shape.nodes = BLOCK;
-    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++)
+    for (int r = 0; r < BASIN_MAX_RELATIONS; r++)
         w->inputs.node.relation[r] = w->inputs.reader.relation[r] = r;
     for (int64_t m = 0; m < rows->model->members && w->scorer->descends; m++) {
         BASIN_TRY(basin_store_new(&w->store[m], w->model.backend, error));
@@ -369,7 +370,7 @@ static basin_status make_lists(worker *w, basin_nodes_lists *list, basin_error *
 /* As basin_nodes_scorer_mean has it. */
 static basin_status descend(double *logit, worker *w, basin_error *error) {
     const basin_nodes_model *model = &w->model;
-    basin_nodes_lists list[BASIN_ANOMALY_RELATIONS];
+    basin_nodes_lists list[BASIN_MAX_RELATIONS];
     int64_t columns = w->inputs.shape.columns;
     int64_t rows = w->inputs.shape.nodes = basin_int_max(w->nodes, BLOCK);
     BASIN_TRY(make_lists(w, list, error));
@@ -420,11 +421,11 @@ static basin_status make_part(basin_network **part, int64_t *place, worker *w, i
 
 static basin_status score_part(basin_nodes_live_score *score, worker *w, basin_error *error) {
     BASIN_AT_EXIT(basin_near_part_free) basin_network *part = NULL;
-    basin_nodes_work work = {.memory = SIZE_MAX / 2};
+    basin_nodes_predict_options all = {.memory = SIZE_MAX / 2};
     int64_t place;
     BASIN_TRY(make_part(&part, &place, w, score->node, error));
     BASIN_TRY(grow(&w->probability, w->nodes, sizeof(double), error));
-    BASIN_TRY(basin_nodes_score(w->probability.data, &w->model, part, &work, error));
+    BASIN_TRY(basin_nodes_predict(w->probability.data, &w->model, part, &all, error));
     score->probability = ((const double *)w->probability.data)[place];
     return BASIN_OK;
 }

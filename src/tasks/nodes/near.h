@@ -49,7 +49,7 @@ void basin_near_graph_close(basin_near_graph *graph);
 void basin_near_list_free(basin_near_list *list);
 int64_t basin_near_find(const basin_near_graph *graph, const char *id);
 /* Its id, or number in `text`. */
-const char *basin_near_id(const basin_near_graph *graph, int64_t node, char text[BASIN_NODE_TEXT]);
+const char *basin_near_id(const basin_near_graph *graph, int64_t node, char text[BASIN_MAX_NODE]);
 basin_near_list basin_near_sees(const basin_near_graph *graph, int relation, int64_t node,
                                 bool seen);
 /* Entries of its lists along all relations. */

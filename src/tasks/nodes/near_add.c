@@ -211,7 +211,7 @@ static void arrivals_free(arrivals *a) {
     for (size_t i = 0; i < a->count; i++)
         basin_near_list_free(&a->item[i].list), free(a->item[i].feature);
     basin_near_part_free(&a->small);
-    basin_network_free(a->tables);
+    basin_network_close(a->tables);
     free(a->item), free(a->changed);
 }
 

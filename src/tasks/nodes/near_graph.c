@@ -55,7 +55,7 @@ int64_t basin_near_find(const basin_near_graph *g, const char *id) {
     return number < g->nodes ? number : -1;
 }
 
-const char *basin_near_id(const basin_near_graph *g, int64_t node, char text[BASIN_NODE_TEXT]) {
+const char *basin_near_id(const basin_near_graph *g, int64_t node, char text[BASIN_MAX_NODE]) {
     const basin_names *names = &g->id.names;
     if (node < g->base->nodes) return basin_network_id(g->base, node, text);
     return names->text + names->at[g->base->id.count ? node : node - g->base->nodes];
@@ -138,7 +138,7 @@ static basin_status fill_part(basin_network *s, const basin_near_graph *g, basin
     s->knows = g->knows;
     for (int64_t i = 0; i < n; i++) {
         int64_t node = s->origin[i];
-        char text[BASIN_NODE_TEXT];
+        char text[BASIN_MAX_NODE];
         if (F) memcpy(s->feature + i * F, basin_near_feature(g, node), (size_t)F * sizeof(float));
         if (s->label) s->label[i] = node < base->nodes ? base->label[node] : -1;
         if (s->known) s->known[i] = basin_near_known(g, node);
@@ -154,7 +154,7 @@ static basin_status fill_part(basin_network *s, const basin_near_graph *g, basin
 
 void basin_near_part_free(basin_network **part) {
     if (*part) (*part)->schema = NULL;
-    basin_network_free(*part);
+    basin_network_close(*part);
     *part = NULL;
 }
 

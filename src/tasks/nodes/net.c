@@ -241,7 +241,7 @@ basin_status basin_nodes_net_write(const basin_nodes_net *net, basin_plan *plan,
     BASIN_TRY(net->listed.value ? write_listed(net, plan, data, error)
                                 : write_rows(plan, net->features, data->table, n, error));
     BASIN_TRY(write_places(plan, net->place, data->place, n, error));
-    for (int r = 0; r < BASIN_ANOMALY_RELATIONS && net->pattern[r].row; r++) {
+    for (int r = 0; r < BASIN_MAX_RELATIONS && net->pattern[r].row; r++) {
         BASIN_TRY(basin_pairs_write(plan, &net->pattern[r], &data->pairs[r], error));
         BASIN_TRY(write_facts(net, plan, data, r, error));
     }

@@ -31,7 +31,7 @@ basin_status basin_node_facts_fill(float *x /* [N, stride] */, int64_t stride,
 
 typedef struct basin_edge_reader {
     int relations;
-    int relation[BASIN_ANOMALY_RELATIONS]; /* numbers of the network's */
+    int relation[BASIN_MAX_RELATIONS]; /* numbers of the network's */
     const basin_scaler *scale;
     bool add_self; /* a node's pair with itself is not an edge, whatever the data have */
 } basin_edge_reader;
@@ -53,8 +53,8 @@ typedef struct basin_nodes_shape {
                           parts; 0: they are all */
     int64_t halo;      /* max nodes of others that they see */
     int relations;
-    int64_t pairs[BASIN_ANOMALY_RELATIONS]; /* capacities */
-    int64_t facts;                          /* numbers of an edge that bias its score; 0: none */
+    int64_t pairs[BASIN_MAX_RELATIONS]; /* capacities */
+    int64_t facts;                      /* numbers of an edge that bias its score; 0: none */
     int64_t listed; /* inputs that are not 0, where the model reads a list of them; 0: all */
 } basin_nodes_shape;
 
@@ -68,11 +68,11 @@ typedef struct basin_nodes_net {
         listed;       /* in place of `seen`, where the shape has it: `features` is [listed] then */
     basin_expr place; /* [N] the rows of learned positions; NULL: all in order, or none */
     basin_expr seen;  /* [N, columns] the features, masked */
-    basin_pattern pattern[BASIN_ANOMALY_RELATIONS];
-    basin_expr facts[BASIN_ANOMALY_RELATIONS]; /* [pairs, facts], or NULL */
-    basin_expr label, weight, seed;            /* for training: [N], [N], [2]; else NULL */
-    basin_expr logits, probability, loss;      /* [N], [N], []; of C classes label, logits and
-                                                  probability are [N, C] */
+    basin_pattern pattern[BASIN_MAX_RELATIONS];
+    basin_expr facts[BASIN_MAX_RELATIONS]; /* [pairs, facts], or NULL */
+    basin_expr label, weight, seed;        /* for training: [N], [N], [2]; else NULL */
+    basin_expr logits, probability, loss;  /* [N], [N], []; of C classes label, logits and
+                                              probability are [N, C] */
 } basin_nodes_net;
 
 /* Whether it is an Energy Transformer that descends as the paper has it. */
@@ -159,7 +159,7 @@ basin_status basin_rows_take(float **to /* [n, width]; free it */,
 typedef struct basin_nodes_batch {
     basin_network *network; /* the part; `origin` leads back */
     const basin_edge_reader *reader;
-    basin_pairs pairs[BASIN_ANOMALY_RELATIONS];
+    basin_pairs pairs[BASIN_MAX_RELATIONS];
     float *table, *label, *weight;
     int32_t *place;          /* [nodes] who they are in the network */
     basin_nodes_shape shape; /* capacities a plan for it should have */
@@ -402,7 +402,7 @@ void basin_explainer_forget(basin_explainer *x);
 int basin_nodes_larger_share(const void *a, const void *b);
 /* basin_nodes_explain with an explainer that has model, network, count, of, and what is above. */
 basin_status basin_explainer_run(basin_explainer *x, const int64_t *node,
-                                 const basin_nodes_work *work, basin_error *error);
+                                 const basin_nodes_explain_options *options, basin_error *error);
 
 static inline int64_t basin_explainer_fact_slot(const basin_explainer *x, int relation,
                                                 int64_t fact) {

@@ -76,7 +76,7 @@ basin_status basin_known_labels_load(basin_known_labels *known, const basin_bund
  * says little. Validation chooses the share and the weights, which add up to 1; scale and shift
  * give trees and network the same mean and deviation there. */
 
-enum { BASIN_TREE_RELATIONS = BASIN_ANOMALY_RELATIONS + 1, BASIN_SPLIT_PARTS = 4 };
+enum { BASIN_TREE_RELATIONS = BASIN_MAX_RELATIONS + 1 };
 
 /* Names, one per line, as model files have them. */
 enum { BASIN_NODES_LINES = 2560 };
@@ -266,8 +266,9 @@ void basin_nodes_ensemble_mix(double *probability /* [N] */, const basin_nodes_e
  * validation; and hashes of the ids of its nodes and its parents', to warn of labels seen ---- */
 
 typedef struct basin_nodes_memory {
-    basin_nodes_card card; /* without a date: a file of earlier versions */
-    basin_salt salt;       /* of all ids below and of the ensemble's known labels */
+    basin_nodes_card card;                             /* its texts are these: */
+    char date[16], version[16], data[256], digest[24]; /* no date: a file of earlier versions */
+    basin_salt salt; /* of all ids below and of the ensemble's known labels */
     /* Hashes of nodes: training (none where the ensemble has them), validation, its parents'. */
     basin_known_labels trained, validated, before;
     bool before_unknown; /* a parent does not say which these are, or they cannot be compared */
@@ -349,7 +350,7 @@ basin_status basin_nodes_reference_load(basin_nodes_reference *reference,
       "energy: descent as the paper has it; published: as its code does; linear, mlp: without "    \
       "descent.")                                                                                  \
     BASIN_BLOCK_SETTINGS(X)                                                                        \
-    X(INTEGER, blocks, "S", 1, BASIN_ANOMALY_BLOCKS, "Blocks, one after the other.",               \
+    X(INTEGER, blocks, "S", 1, BASIN_MAX_ANOMALY_BLOCKS, "Blocks, one after the other.",           \
       .needs = "form=energy|published")                                                            \
     X(CHOICE, position, BASIN_CHOICES("none", "learned"),                                          \
       "Positions of nodes. With learned ones only the nodes of the training graph can be scored.", \
@@ -457,8 +458,6 @@ typedef struct basin_nodes_resources {
     basin_parts *parts; /* of the graph, where it is in parts; NULL: it is not */
 } basin_nodes_resources;
 
-basin_nodes_resources basin_nodes_resources_of(const basin_nodes_work *work,
-                                               basin_backend *backend);
 /* Bytes that may be used; none where `least` is set. */
 size_t basin_nodes_memory_limit(const basin_nodes_resources *work);
 
@@ -499,9 +498,9 @@ struct basin_nodes_model {
     int64_t members;                 /* trained so far, of settings.members */
     basin_bundle **member;           /* [settings.members] parameters by name; NULL: not trained */
     /* of one that was trained just now */
-    double *score;                            /* [nodes], of classes [nodes, classes]; or NULL */
-    basin_score reached[BASIN_PART_TEST + 1]; /* by part */
-    basin_reliability reliability[BASIN_PART_TEST + 1];
+    double *score;                             /* [nodes], of classes [nodes, classes]; or NULL */
+    basin_score reached[BASIN_SPLIT_TEST + 1]; /* by part */
+    basin_reliability reliability[BASIN_SPLIT_TEST + 1];
     char trained_on[200];
     bool sampled; /* it was trained on samples, not on the full graph */
 };
@@ -570,13 +569,80 @@ typedef struct basin_nodes_live_counts {
     size_t bytes;                     /* of inputs, states and additions */
 } basin_nodes_live_counts;
 
-/* Why a node scores as it does, from its neighbourhood, with rank 0; NULL: no such node. */
-basin_status basin_nodes_live_explain(basin_nodes_explanation **why, basin_nodes_live *live,
-                                      const char *id, basin_error *error);
-basin_status basin_nodes_live_explain_node(basin_nodes_explanation **why, basin_nodes_live *live,
-                                           int64_t node, basin_error *error);
 /* What a node of an explanation is called; valid as long as `text`. */
 const char *basin_nodes_live_id(basin_nodes_live *live, int64_t node, char *text, size_t size);
 basin_nodes_live_counts basin_nodes_live_count(basin_nodes_live *live);
+
+/* ---- what only the program uses ---- */
+
+/* Which nodes took part in training: BASIN_SPLIT_TRAIN, BASIN_SPLIT_VAL or BASIN_SPLIT_NONE of
+ * each. They are known by their ids; without ids, only in the network of training.
+ * BASIN_UNSUPPORTED: the model does not say, or nodes cannot be compared. */
+basin_status basin_nodes_seen(uint8_t *seen /* [N] */, const basin_nodes_model *model,
+                              const basin_network *network, basin_error *error);
+
+/* A back-test of a detector: figures on labels that came later. */
+enum { BASIN_NODES_BUDGETS = 12 };
+typedef struct basin_nodes_budget {
+    int64_t alerts; /* the nodes of the highest probabilities; equal ones count by their share */
+    double precision, recall;
+} basin_nodes_budget;
+typedef struct basin_nodes_figures {
+    int64_t nodes, anomalous;         /* that were judged */
+    int64_t trained_on, validated_on; /* of these; -1: the model does not say */
+    double auroc, auprc, recall_at_k;
+    double threshold; /* at which: */
+    int64_t alerts;
+    double precision, recall, f1, macro_f1;
+    basin_reliability reliability;
+    int budgets;
+    basin_nodes_budget budget[BASIN_NODES_BUDGETS];
+} basin_nodes_figures;
+/* Over the nodes of part `which`. Without a model the scores may be any numbers, and reliability
+ * stays zero. */
+basin_status basin_nodes_backtest(basin_nodes_figures *figures, const basin_nodes_model *model,
+                                  const basin_network *network, const double *probability /* [N] */,
+                                  const uint8_t *part /* [N] */, int which, double threshold,
+                                  basin_error *error);
+/* matrix[truth * C + prediction], counts of nodes; those of unknown class are left out. */
+basin_status basin_nodes_confusion(int64_t *matrix /* [C, C] */,
+                                   const double *probability /* [N, C] */,
+                                   const basin_nodes_model *model, const basin_network *network,
+                                   const uint8_t *part /* [N] */, int which, basin_error *error);
+
+/* The n-th (from 0) of the features that raise the score: "amount 15200 (typical 320) +2.31"; ""
+ * where there are fewer. `schema` is the model's. */
+const char *basin_nodes_reason_print(char text[BASIN_MAX_REASON],
+                                     const basin_nodes_explanation *explanation,
+                                     const basin_network *network, const basin_schema *schema,
+                                     int n);
+
+/* Zero in place of numbers: the default. */
+typedef struct basin_nodes_report_options {
+    const char *model;   /* its name on the page */
+    const uint8_t *part; /* [N] BASIN_SPLIT_TEST for nodes to judge by; NULL: all labelled ones */
+    int64_t alerts;      /* to list with their reasons; 0: 20 */
+    int64_t reasons;     /* of each; 0: 6 */
+    const basin_watch *watch;
+    size_t memory;
+} basin_nodes_report_options;
+/* Writes one page of HTML that needs no other file, or the JSON document that it shows (path ends
+ * in .json, or NULL: stdout; docs/reports.md has the schema): curves, probabilities beside
+ * frequencies, scores, the highest of them with their reasons, columns and their drift, the model.
+ */
+basin_status basin_nodes_report(const char *path, const basin_nodes_model *model,
+                                const basin_network *network,
+                                const basin_nodes_report_options *options, basin_error *error);
+
+/* XGBoost as a rival in evaluations, on features, degrees and their means over two hops. Of
+ * `training` memory and the watcher count. */
+typedef struct basin_nodes_rival {
+    double threshold; /* of the best macro-F1 on validation */
+    int64_t trees;    /* the number with the best AUPRC on validation */
+} basin_nodes_rival;
+basin_status basin_nodes_train_xgboost(double *probability /* [N] */, basin_nodes_rival *rival,
+                                       int64_t seed, const basin_network *network,
+                                       const uint8_t *part /* [N] */,
+                                       const basin_training_options *training, basin_error *error);
 
 #endif

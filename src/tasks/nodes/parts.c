@@ -139,7 +139,7 @@ basin_status basin_parted_inputs_write(const basin_parted_inputs *in, int64_t k,
                                        basin_error *error) {
     const basin_node_inputs *part = &in->part[k];
     const basin_network *n = part->network;
-    basin_pairs pairs[BASIN_ANOMALY_RELATIONS] = {{0}};
+    basin_pairs pairs[BASIN_MAX_RELATIONS] = {{0}};
     BASIN_FREE_AT_EXIT float *own_label = NULL;
     BASIN_FREE_AT_EXIT float *own_weight = NULL;
     if (in->parts) {

@@ -22,8 +22,8 @@ typedef struct findings {
     bool judged;         /* there are labels of both kinds: */
     basin_nodes_figures figures;
     basin_nodes_samples samples;
-    curve precision, roc;    /* by recall; true by false alarms */
-    basin_nodes_drift drift; /* without columns: not known */
+    curve precision, roc;     /* by recall; true by false alarms */
+    basin_nodes_drift *drift; /* NULL: not known */
     int64_t alerts, reasons;
     basin_nodes_explanation **why; /* [alerts] by falling probability */
 } findings;
@@ -31,7 +31,7 @@ typedef struct findings {
 static void findings_free(findings *f) {
     for (int64_t i = 0; i < f->alerts && f->why; i++) basin_nodes_explanation_free(f->why[i]);
     free(f->why);
-    basin_nodes_drift_free(&f->drift);
+    basin_nodes_drift_free(f->drift);
     basin_nodes_samples_free(&f->samples);
     free(f->probability);
 }
@@ -73,23 +73,23 @@ static basin_status judge(findings *f, const uint8_t *asked, basin_error *error)
     int64_t count[2] = {0, 0};
     BASIN_SCRATCH(uint8_t, part, n->nodes, "a report", error);
     for (int64_t i = 0; i < n->nodes && n->label; i++) {
-        if (n->label[i] < 0 || (asked && asked[i] != BASIN_PART_TEST)) continue;
-        part[i] = BASIN_PART_TEST;
+        if (n->label[i] < 0 || (asked && asked[i] != BASIN_SPLIT_TEST)) continue;
+        part[i] = BASIN_SPLIT_TEST;
         count[n->label[i] == 1]++;
     }
     f->judged = count[0] && count[1];
     if (!f->judged) return BASIN_OK;
-    BASIN_TRY(basin_nodes_backtest(&f->figures, f->model, n, f->probability, part, BASIN_PART_TEST,
+    BASIN_TRY(basin_nodes_backtest(&f->figures, f->model, n, f->probability, part, BASIN_SPLIT_TEST,
                                    f->info->threshold, error));
     BASIN_TRY(
-        basin_nodes_samples_take(&f->samples, f->probability, n, part, BASIN_PART_TEST, error));
+        basin_nodes_samples_take(&f->samples, f->probability, n, part, BASIN_SPLIT_TEST, error));
     return draw_curves(f, error);
 }
 
-static basin_status explain(findings *f, const basin_nodes_work *work, basin_error *error) {
+static basin_status explain(findings *f, const basin_nodes_report_options *o, basin_error *error) {
     int64_t N = f->network->nodes;
-    basin_nodes_work how = work ? *work : (basin_nodes_work){0};
-    how.probability = f->probability, how.brief = true;
+    basin_nodes_explain_options how = {
+        .watch = o->watch, .memory = o->memory, .probability = f->probability, .brief = true};
     BASIN_SCRATCH_RAW(basin_ranked, list, N, "a report", error);
     BASIN_SCRATCH_RAW(int64_t, node, f->alerts, "a report", error);
     BASIN_TRY(BASIN_NEW(&f->why, f->alerts, "a report", error));
@@ -99,12 +99,13 @@ static basin_status explain(findings *f, const basin_nodes_work *work, basin_err
     return basin_nodes_explain(f->why, f->model, f->network, node, f->alerts, &how, error);
 }
 
-static basin_status gather(findings *f, const basin_nodes_reporting *r, basin_error *error) {
+static basin_status gather(findings *f, const basin_nodes_report_options *o, basin_error *error) {
+    basin_nodes_predict_options how = {.watch = o->watch, .memory = o->memory};
     BASIN_TRY(BASIN_NEW_RAW(&f->probability, f->network->nodes, "a report", error));
-    BASIN_TRY(basin_nodes_score(f->probability, f->model, f->network, r->work, error));
-    BASIN_TRY(judge(f, r->part, error));
-    BASIN_TRY(explain(f, r->work, error));
-    basin_status status = basin_nodes_drift_measure(&f->drift, f->model, f->network, 0, error);
+    BASIN_TRY(basin_nodes_predict(f->probability, f->model, f->network, &how, error));
+    BASIN_TRY(judge(f, o->part, error));
+    BASIN_TRY(explain(f, o, error));
+    basin_status status = basin_nodes_drift_new(&f->drift, f->model, f->network, 0, error);
     return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
 }
 
@@ -176,7 +177,7 @@ static const char *label_name(const basin_network *network, int64_t node) {
 
 static void put_alert(basin_document *r, const findings *f, const basin_nodes_explanation *e) {
     const basin_schema *schema = f->info->schema;
-    char id[BASIN_NODE_TEXT], reason[BASIN_REASON_TEXT];
+    char id[BASIN_MAX_NODE], reason[BASIN_MAX_REASON];
     char value[BASIN_VALUE_TEXT], typical[BASIN_VALUE_TEXT];
     double through = 0;
     for (int64_t i = 0; i < e->neighbours; i++) through += e->neighbour[i].push;
@@ -213,7 +214,7 @@ static const char *value_text(char text[64], const basin_nodes_drift_column *c, 
 }
 
 static void put_drift(basin_document *r, const basin_nodes_drift *d) {
-    if (!d->columns) return;
+    if (!d) return;
     PUT("'drift':{'few':%d,'large':%lld,'columns':[", d->few, (long long)d->large);
     for (const basin_nodes_drift_column *c = d->column; c < d->column + d->columns; c++) {
         char then[64], now[64];
@@ -230,7 +231,7 @@ static void put_detector(basin_document *r, const findings *f) {
         "'calibration':%s,'features':%lld",
         f->info->id, f->info->threshold, (long long)f->info->members,
         (long long)f->info->parameters, f->info->share, (long long)f->model->ensemble.fits,
-        f->info->calibration, (long long)f->model->features);
+        basin_calibration_name(f->info->calibration), (long long)f->model->features);
     if (card)
         PUT("'card':{'date':%s,'version':%s,'data':%s,'nodes':%lld,'edges':%lld,'trained_on':%lld,"
             "'validated_on':%lld,'base_rate':%g",
@@ -260,13 +261,13 @@ static basin_status write(const char *path, const char *name, const findings *f,
     PUT("'alerts':[");
     for (int64_t i = 0; i < f->alerts; i++) put_alert(r, f, f->why[i]);
     PUT("]");
-    put_drift(r, &f->drift);
+    put_drift(r, f->drift);
     return basin_document_end(r, error);
 }
 
 basin_status basin_nodes_report(const char *path, const basin_nodes_model *model,
                                 const basin_network *network,
-                                const basin_nodes_reporting *reporting, basin_error *error) {
+                                const basin_nodes_report_options *reporting, basin_error *error) {
     BASIN_AT_EXIT(findings_free)
     findings f = {.model = model,
                   .info = basin_nodes_get_info(model),

@@ -1,5 +1,6 @@
 /* Scoring all nodes: one plan of the whole graph or of each part, else streams (stream.c). */
 #include "base/info.h"
+#include "base/sized.h"
 #include "base/states.h"
 #include "basin/plan.h"
 #include "tasks/nodes/net.h"
@@ -163,13 +164,6 @@ basin_status basin_nodes_scorer_mean(basin_nodes_scorer *scorer, double *mean, b
 
 /* ---- Probabilities of all nodes of a network. */
 
-basin_nodes_resources basin_nodes_resources_of(const basin_nodes_work *work,
-                                               basin_backend *backend) {
-    static const basin_nodes_work none = {0};
-    if (!work) work = &none;
-    return (basin_nodes_resources){backend, work->watch, work->memory, work->least, NULL};
-}
-
 size_t basin_nodes_memory_limit(const basin_nodes_resources *work) {
     if (work->least) return 0;
     return work->memory ? work->memory : basin_memory_share();
@@ -250,11 +244,13 @@ static basin_status score_both(double *probability, const basin_nodes_model *mod
     return BASIN_OK;
 }
 
-basin_status basin_nodes_score(double *probability, const basin_nodes_model *model,
-                               const basin_network *network, const basin_nodes_work *work,
-                               basin_error *error) {
-    basin_nodes_resources with = basin_nodes_resources_of(work, model->backend);
-    with.parts = network->parts;
+basin_status basin_nodes_predict(double *probability, const basin_nodes_model *model,
+                                 const basin_network *network,
+                                 const basin_nodes_predict_options *options, basin_error *error) {
+    static const basin_nodes_predict_options none = {0};
+    const basin_nodes_predict_options *o = options ? options : &none;
+    BASIN_TRY(BASIN_SIZE_CHECK(o, "basin_nodes_predict_options", error));
+    basin_nodes_resources with = {model->backend, o->watch, o->memory, o->stream, network->parts};
     BASIN_TRY(basin_nodes_check_network(model, with.parts ? with.parts->part[0]->network : network,
                                         error));
     if (model->ensemble.fits)

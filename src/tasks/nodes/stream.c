@@ -27,8 +27,8 @@ enum {
     PROJECT,
     PULL,
     NORM,
-    RECALL = NORM + BASIN_ANOMALY_BLOCKS,
-    PIECES = RECALL + BASIN_ANOMALY_BLOCKS
+    RECALL = NORM + BASIN_MAX_ANOMALY_BLOCKS,
+    PIECES = RECALL + BASIN_MAX_ANOMALY_BLOCKS
 };
 typedef struct piece {
     basin_expr output; /* NULL: there is none */
@@ -50,18 +50,18 @@ struct basin_nodes_stream {
     int64_t halo;        /* of a part: so many more rows of g and lse are other parts' */
     basin_expr features; /* [B, columns] */
     basin_expr where;    /* places [B], or NULL */
-    basin_expr in_x, in_g, in_stack, in_sum;  /* [B, D] [B, stride] [stride, H stride] [B, ..] */
-    basin_expr last[BASIN_ANOMALY_RELATIONS]; /* [B, D] */
+    basin_expr in_x, in_g, in_stack, in_sum; /* [B, D] [B, stride] [stride, H stride] [B, ..] */
+    basin_expr last[BASIN_MAX_RELATIONS];    /* [B, D] */
     piece piece[PIECES];
-    basin_nodes_lists list[BASIN_ANOMALY_RELATIONS];
-    basin_relation back[BASIN_ANOMALY_RELATIONS]; /* of lists that had to be made */
-    int64_t *entry[BASIN_ANOMALY_RELATIONS];
+    basin_nodes_lists list[BASIN_MAX_RELATIONS];
+    basin_relation back[BASIN_MAX_RELATIONS]; /* of lists that had to be made */
+    int64_t *entry[BASIN_MAX_RELATIONS];
     basin_nodes_tap tap;
     /* of all nodes, while it runs */
-    float *token[BASIN_ANOMALY_RELATIONS]; /* [N, D] each */
-    float *g;                              /* [N + halo, stride] */
-    float *lse;                            /* [N + halo, H] */
-    float *bias;                           /* [edges, H] of this relation and block; or NULL */
+    float *token[BASIN_MAX_RELATIONS]; /* [N, D] each */
+    float *g;                          /* [N + halo, stride] */
+    float *lse;                        /* [N + halo, H] */
+    float *bias;                       /* [edges, H] of this relation and block; or NULL */
     /* of a block */
     float *own, *sum;    /* [B, H stride] */
     float *out;          /* [B, stride or classes] */
@@ -109,7 +109,7 @@ static void declare_blocks(basin_nodes_stream *s) {
 
 static void declare_ends(basin_nodes_stream *s) {
     const basin_anomaly_config *c = &s->model.config;
-    basin_expr last[BASIN_ANOMALY_RELATIONS];
+    basin_expr last[BASIN_MAX_RELATIONS];
     basin_expr tokens = basin_anomaly_embed(&s->model, s->features, NULL, s->where);
     for (int r = 0; r < c->relations; r++) {
         char name[32];
@@ -182,7 +182,7 @@ static basin_status reserve(basin_nodes_stream *s, basin_error *error) {
 static void release(basin_nodes_stream *s) {
     float **array[] = {&s->lse, &s->own, &s->sum, &s->out, &s->ask, &s->answer, &s->beta, &s->bias};
     for (size_t i = 0; i < sizeof array / sizeof *array; i++) free(*array[i]), *array[i] = NULL;
-    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++) free(s->token[r]), s->token[r] = NULL;
+    for (int r = 0; r < BASIN_MAX_RELATIONS; r++) free(s->token[r]), s->token[r] = NULL;
     basin_aligned_free(s->g);
     free(s->place);
     s->g = NULL, s->place = NULL;
@@ -270,7 +270,7 @@ void basin_nodes_stream_free(basin_nodes_stream *s) {
     basin_params_free(&s->params);
     basin_graph_free(s->graph);
     release(s);
-    for (int r = 0; r < BASIN_ANOMALY_RELATIONS; r++)
+    for (int r = 0; r < BASIN_MAX_RELATIONS; r++)
         basin_relation_free(&s->back[r]), free(s->entry[r]);
     free(s);
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/sized.h"
 #include "tasks/nodes/net.h"
 
 /* ---- Inputs that are left open: of classes by short trainings of the model ---- */
@@ -26,7 +27,7 @@ enum { SMOOTHING = 10 }; /* steps, where it is left open whether there are any *
 static basin_status run_probe(double *value, choice *c, const basin_nodes_settings *s,
                               basin_error *error) {
     basin_nodes_model *model;
-    basin_training_result outcome;
+    basin_training_result outcome = {.size = sizeof outcome};
     *value = 0;
     if (c->stopped) return BASIN_OK;
     basin_nodes_job job = {c->task, c->network, c->part, s, .probe = true};
@@ -77,7 +78,7 @@ static basin_status choose_neighbours(choice *c, basin_error *error) {
     static const int64_t way[][2] = {{0, 0}, {0, SMOOTHING}, {2, 0}};
     const basin_nodes_settings asked = *c->settings;
     int64_t hops = asked.hops, smoothing = asked.smoothing;
-    double judged = (double)basin_split_nodes(NULL, c->part, c->network->nodes, BASIN_PART_VAL);
+    double judged = (double)basin_split_nodes(NULL, c->part, c->network->nodes, BASIN_SPLIT_VAL);
     double most = -1, least = -1;
     for (int i = 0; i < 3; i++) {
         double value = 0;
@@ -118,7 +119,7 @@ static basin_status choose_inputs(basin_nodes_settings *settings, const basin_ta
     basin_nodes_settings chosen = *settings;
     choice c = {&chosen, task, network, part, {work->backend, work->watch, 0, false, work->parts},
                 false};
-    bool judged = basin_split_nodes(NULL, part, network->nodes, BASIN_PART_VAL) > 0;
+    bool judged = basin_split_nodes(NULL, part, network->nodes, BASIN_SPLIT_VAL) > 0;
     ask = ask && judged && network->nodes <= PROBE_NODES;
     basin_status status = BASIN_OK;
     if (basin_classes_several(task))
@@ -231,7 +232,7 @@ static basin_status cut_network(training_session *t, basin_error *error) {
     if (t->opened && basin_choice_is(t->settings.facts, "none"))
         basin_network_forget_facts(t->opened);
     basin_status status = basin_parts_cut(&t->cut, t->data.network, &spec, ranks_of(t), error);
-    basin_network_free(t->opened);
+    basin_network_close(t->opened);
     t->opened = NULL;
     return status;
 }
@@ -320,56 +321,66 @@ static basin_status hold_out(uint8_t *part, const training_session *t, double va
     BASIN_TRY(
         basin_split_stratified(part, n, 1 - 3 * validation, (uint64_t)t->settings.seed, 0, error));
     for (int64_t i = 0; i < n->nodes; i++)
-        if (part[i] == BASIN_PART_TEST) part[i] = BASIN_PART_TRAIN;
+        if (part[i] == BASIN_SPLIT_TEST) part[i] = BASIN_SPLIT_TRAIN;
     return BASIN_OK;
 }
 
-/* The file's split is used where nothing else is asked for; either way it is said. */
-static bool takes_masks(const training_session *t) {
+/* By default the split in the file; either way a note says so. */
+static basin_nodes_split split_of(const training_session *t) {
     const basin_nodes_data *d = &t->data;
     const basin_network *n = d->network;
+    if (d->split != BASIN_NODES_SPLIT_DEFAULT) return d->split;
+    return n->train ? BASIN_NODES_SPLIT_MASKS : BASIN_NODES_SPLIT_HOLD_OUT;
+}
+
+static void note_split(const training_session *t) {
+    const basin_network *n = t->data.network;
     const basin_watch *watch = t->run->training.watch;
-    if (d->masks || !n->train) return d->masks;
-    bool use = !(d->ratio > 0) && d->validation == 0;
-    if (use && n->splits == 1)
+    if (t->data.split == BASIN_NODES_SPLIT_MASKS || !n->train) return;
+    if (t->data.split != BASIN_NODES_SPLIT_DEFAULT)
+        basin_watch_note(watch, "%s: the split in the file is not used", n->path);
+    else if (n->splits == 1)
         basin_watch_note(watch, "%s: using the train/validation split in the file", n->path);
-    else if (use)
+    else
         basin_watch_note(watch, "%s: using split 0 of the %lld in the file", n->path,
                          (long long)n->splits);
-    else
-        basin_watch_note(watch, "%s: the split in the file is not used", n->path);
-    return use;
 }
 
 static basin_status split(uint8_t *part, const training_session *t, basin_error *error) {
     const basin_nodes_data *d = &t->data;
     const basin_network *n = d->network;
     uint64_t seed = (uint64_t)t->settings.seed;
-    if (takes_masks(t)) return basin_split_from_masks(part, n, d->masks ? d->split : 0, error);
-    if (d->ratio > 0) return basin_split_stratified(part, n, d->ratio, seed, 0, error);
-    if (d->validation >= 0)
-        return hold_out(part, t, d->validation > 0 ? d->validation : 0.2, error);
-    for (int64_t i = 0; i < n->nodes; i++)
-        part[i] = n->label[i] >= 0 ? BASIN_PART_TRAIN : BASIN_PART_NONE;
-    return BASIN_OK;
+    note_split(t);
+    switch (split_of(t)) {
+    case BASIN_NODES_SPLIT_MASKS:
+        return basin_split_from_masks(part, n, d->split ? d->number : 0, error);
+    case BASIN_NODES_SPLIT_RATIO: return basin_split_stratified(part, n, d->ratio, seed, 0, error);
+    case BASIN_NODES_SPLIT_NONE:
+        for (int64_t i = 0; i < n->nodes; i++)
+            part[i] = n->label[i] >= 0 ? BASIN_SPLIT_TRAIN : BASIN_SPLIT_NONE;
+        return BASIN_OK;
+    default: return hold_out(part, t, d->split ? d->ratio : 0.2, error);
+    }
 }
 
-/* Who trains and who validates, in lines of a name and its value. */
+/* How nodes were split, in lines of a name and its value. */
 static void print_cuts(training_session *t) {
     const basin_nodes_data *d = &t->data;
-    bool masks = d->masks || (d->network->train && !(d->ratio > 0) && d->validation == 0);
+    basin_nodes_split split = split_of(t);
     size_t at = strlen(t->cuts);
     char *text = t->cuts + at, value[40];
-    snprintf(value, sizeof value, "%g",
-             d->ratio > 0         ? d->ratio
-             : d->validation != 0 ? fmax(d->validation, 0)
-                                  : 0.2);
+    bool masks = split == BASIN_NODES_SPLIT_MASKS;
     if (d->part || masks)
-        snprintf(value, sizeof value, "%s %lld", d->part ? "given" : "masks", (long long)d->split);
+        snprintf(value, sizeof value, "%s %lld", d->part ? "given" : "masks", (long long)d->number);
+    else
+        snprintf(value, sizeof value, "%g",
+                 split == BASIN_NODES_SPLIT_NONE ? 0
+                 : d->split                      ? d->ratio
+                                                 : 0.2);
     snprintf(text, CUTS - at, "%s %s\nseed %lld\n",
-             d->part || masks ? "split"
-             : d->ratio > 0   ? "ratio"
-                              : "validation",
+             d->part || masks                   ? "split"
+             : split == BASIN_NODES_SPLIT_RATIO ? "ratio"
+                                                : "validation",
              value, (long long)t->settings.seed);
 }
 
@@ -475,7 +486,7 @@ static basin_status train(basin_nodes_model **model, basin_training_result *outc
     if (t->data.part) return train_on(model, outcome, t, t->data.part, error);
     BASIN_TRY(BASIN_NEW(&part, n->nodes + 1, "a split", error));
     BASIN_TRY(split(part, t, error));
-    if (!basin_split_nodes(NULL, part, n->nodes, BASIN_PART_VAL))
+    if (!basin_split_nodes(NULL, part, n->nodes, BASIN_SPLIT_VAL))
         basin_watch_note(t->run->training.watch,
                          "%s: no nodes for validation: the last epoch is kept%s", n->path,
                          basin_classes_several(t->task) ? "" : " and the threshold is 0.5");
@@ -485,7 +496,7 @@ static basin_status train(basin_nodes_model **model, basin_training_result *outc
 static void session_free(training_session *t) {
     basin_run_close(t->run);
     basin_parts_close(t->cut);
-    basin_network_free(t->opened);
+    basin_network_close(t->opened);
     free(t->files.text);
     basin_schema_free(t->schema);
 }
@@ -527,6 +538,7 @@ basin_status basin_nodes_train(basin_nodes_model **model, basin_training_result 
     const basin_task_settings *task = settings->kind;
     basin_nodes_model *trained = NULL;
     basin_training_result all;
+    BASIN_TRY(BASIN_SIZE_CHECK(data, "basin_nodes_data", error));
     if (model) *model = NULL;
     BASIN_TRY(BASIN_SIZE_CHECK(training, "basin_training_options", error));
     BASIN_TRY(BASIN_SIZE_CHECK(training->watch, "basin_watch", error));

@@ -143,7 +143,8 @@ TEST(columns_are_judged_whole) {
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
         basin_network *n;
         basin_error error;
-        basin_network_options o = {.max_categories = 3, .missing = BASIN_MISSING_ZERO};
+        basin_network_options o = {.table = &(basin_table_options){.max_categories = 3},
+                                   .missing = BASIN_MISSING_ZERO};
         if (read_column(&n, &o, trial[i].name, trial[i].cells, &error)) fail_msg("%s", error.text);
         assert_int_equal(basin_schema_find(&n->schema->nodes, trial[i].name)->type, trial[i].type);
         if (n->features) {
@@ -153,7 +154,7 @@ TEST(columns_are_judged_whole) {
         if (trial[i].note && !strstr(n->note, trial[i].note))
             fail_msg("'%s' is not in '%s'", trial[i].note, n->note);
         if (!trial[i].note) assert_null(n->note);
-        basin_network_free(n);
+        basin_network_close(n);
     }
 }
 

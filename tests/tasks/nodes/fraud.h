@@ -128,7 +128,7 @@ static inline fraud_scene fraud_scene_of(basin_network *network) {
 
 static inline void fraud_scene_free(fraud_scene *s) {
     basin_nodes_close(s->model);
-    basin_network_free(s->network);
+    basin_network_close(s->network);
     basin_backend_close(s->training.backend);
     free(s->part);
 }

@@ -12,8 +12,9 @@ static double test_auroc(const basin_network *network, const uint8_t *part,
     basin_score score;
     double *p = calloc((size_t)network->nodes, sizeof *p);
     basin_nodes_model *model = fraud_train(network, part, settings, training);
-    assert_ok(basin_nodes_score(p, model, network, NULL, &failure));
-    assert_ok(basin_nodes_measure(&score, p, NULL, network, part, BASIN_PART_TEST, 0.5, &failure));
+    assert_ok(basin_nodes_predict(p, model, network, NULL, &failure));
+    assert_ok(
+        basin_nodes_evaluate(&score, p, NULL, network, part, BASIN_SPLIT_TEST, 0.5, &failure));
     basin_nodes_close(model);
     free(p);
     return basin_score_get(&score, "auroc");
@@ -47,10 +48,10 @@ static void compare_stream(const char *what, const basin_network *network,
     uint8_t *part = fraud_split(network);
     double *whole = calloc((size_t)network->nodes, sizeof *whole);
     double *stream = calloc((size_t)network->nodes, sizeof *stream);
-    basin_nodes_work small = {.least = true};
+    basin_nodes_predict_options small = {.stream = true};
     basin_nodes_model *model = fraud_train(network, part, settings, training);
-    assert_ok(basin_nodes_score(whole, model, network, NULL, &failure));
-    assert_ok(basin_nodes_score(stream, model, network, &small, &failure));
+    assert_ok(basin_nodes_predict(whole, model, network, NULL, &failure));
+    assert_ok(basin_nodes_predict(stream, model, network, &small, &failure));
     double largest = 0, spread = 0;
     for (int64_t i = 0; i < network->nodes; i++) {
         largest = fmax(largest, fabs(whole[i] - stream[i]));
@@ -89,14 +90,14 @@ TEST(streaming_equals_the_whole) {
     compare_stream("memories of another kind", network, &settings, &training);
     settings.hopfield = false;
     compare_stream("attention alone", network, &settings, &training);
-    basin_network_free(network);
+    basin_network_close(network);
     network = fraud_new(600, 6, 2, true);
     settings = fraud_settings();
     settings.epochs = 15, settings.relations = "concat";
     compare_stream("two directed relations", network, &settings, &training);
     settings.relations = "max", settings.attention = false;
     compare_stream("hopfield alone", network, &settings, &training);
-    basin_network_free(network);
+    basin_network_close(network);
 }
 
 /* ---- reasons ---- */
@@ -142,15 +143,15 @@ TEST(a_file_scores_as_the_detector_did) {
     assert_int_equal(basin_nodes_get_info(back)->parameters,
                      basin_nodes_get_info(model)->parameters);
     assert_int_equal(basin_nodes_get_info(back)->nodes, 500);
-    assert_ok(basin_nodes_score(a, model, network, NULL, &failure));
-    assert_ok(basin_nodes_score(b, back, network, NULL, &failure));
+    assert_ok(basin_nodes_predict(a, model, network, NULL, &failure));
+    assert_ok(basin_nodes_predict(b, back, network, NULL, &failure));
     assert_memory_equal(a, b, sizeof a);
     assert_memory_equal(a, basin_nodes_get_info(model)->scores, sizeof a);
     assert_null(basin_nodes_get_info(back)->scores);
-    assert_ok(basin_nodes_score(b, back, unseen, NULL, &failure)); /* nodes never seen */
+    assert_ok(basin_nodes_predict(b, back, unseen, NULL, &failure)); /* nodes never seen */
     BASIN_AT_EXIT(free_network) basin_network *other = fraud_new(50, 9, 1, false);
     other->features = 5;
-    assert_failure(basin_nodes_score(b, back, other, NULL, &failure), BASIN_BAD_SHAPE,
+    assert_failure(basin_nodes_predict(b, back, other, NULL, &failure), BASIN_BAD_SHAPE,
                    "5 features");
     other->features = FRAUD_FEATURES;
     basin_nodes_close(back);
@@ -168,7 +169,7 @@ TEST(a_file_that_lacks_weights_is_refused) {
     assert_ok(basin_bundle_new(&model->member[1], NULL, &failure));
     assert_ok(basin_nodes_write(path, model, &failure));
     assert_ok(basin_nodes_open(&back, "anomaly", path, s.training.backend, &failure));
-    assert_failure(basin_nodes_score(score, back, s.network, NULL, &failure), BASIN_BAD_FILE,
+    assert_failure(basin_nodes_predict(score, back, s.network, NULL, &failure), BASIN_BAD_FILE,
                    "lacking.safetensors: no tensor");
     basin_nodes_close(back);
     basin_nodes_close(model);
@@ -238,7 +239,7 @@ TEST(the_papers_preset_samples) {
     }
     assert_true(changed > 0 && changed <= 20); /* 5 % of 400 */
     double *probability = calloc((size_t)network->nodes, sizeof *probability);
-    assert_ok(basin_nodes_score(probability, after, network, NULL, &failure));
+    assert_ok(basin_nodes_predict(probability, after, network, NULL, &failure));
     for (int64_t n = 0; n < network->nodes; n++)
         assert_true(probability[n] > 0 && probability[n] < 1);
     free(probability);
@@ -283,10 +284,11 @@ TEST(hopeless_data_are_told) {
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(100, 2, 1, false);
     uint8_t part[100] = {0};
     check_refused(network, part, "no training nodes");
-    for (int i = 0; i < 100; i++) part[i] = network->label[i] ? BASIN_PART_TEST : BASIN_PART_TRAIN;
+    for (int i = 0; i < 100; i++)
+        part[i] = network->label[i] ? BASIN_SPLIT_TEST : BASIN_SPLIT_TRAIN;
     check_refused(network, part, "0 anomalous nodes for training");
     for (int i = 0; i < 100; i++)
-        part[i] = i < 60 ? BASIN_PART_TRAIN : network->label[i] ? 0 : BASIN_PART_VAL;
+        part[i] = i < 60 ? BASIN_SPLIT_TRAIN : network->label[i] ? 0 : BASIN_SPLIT_VAL;
     check_refused(network, part, "0 anomalous nodes for validation");
     free(network->label);
     network->label = NULL;
@@ -364,7 +366,7 @@ TEST(epochs_of_large_graphs_are_short) {
     basin_nodes_settings settings = fraud_settings();
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(400, 3, 1, false);
     BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
-    double nodes = (double)basin_split_nodes(NULL, part, 400, BASIN_PART_TRAIN);
+    double nodes = (double)basin_split_nodes(NULL, part, 400, BASIN_SPLIT_TRAIN);
     stopper s = {0, 2};
     basin_watch watch = {.show = stop_later, .context = &s, .stop = is_stopping};
     settings.sampling = "neighbours", settings.fraction = 0, settings.evaluate = 0;

@@ -22,7 +22,7 @@ static void scene_new(scene *s, char path[2][PATH_TEXT], void **state) {
     s->checkpoint = folder_path(path[1], state, "checkpoint.safetensors");
     for (int i = 0; i < NODES; i++) {
         s->network->label[i] = i % 3 == 0;
-        s->part[i] = i < 12 ? BASIN_PART_TRAIN : BASIN_PART_VAL;
+        s->part[i] = i < 12 ? BASIN_SPLIT_TRAIN : BASIN_SPLIT_VAL;
     }
     s->settings.dim = 4, s->settings.heads = 1, s->settings.head_dim = 2, s->settings.memories = 3;
     s->settings.hidden = 0, s->settings.epochs = 1, s->settings.hops = 1;
@@ -37,7 +37,7 @@ static void scene_train(scene *s) {
 
 static void scene_free(scene *s) {
     basin_nodes_close(s->model);
-    basin_network_free(s->network);
+    basin_network_close(s->network);
     basin_backend_close(s->backend);
 }
 
@@ -104,13 +104,11 @@ TEST(going_on) {
     assert_true(alloc_fail_sample(go_on, &s, 40) > 200);
 }
 
-static basin_nodes_work work_of(const scene *s) { return (basin_nodes_work){.least = s->least}; }
-
 static basin_status score(void *context) {
     const scene *s = context;
-    basin_nodes_work work = work_of(s);
+    basin_nodes_predict_options how = {.stream = s->least};
     double probability[NODES];
-    return basin_nodes_score(probability, s->model, s->network, &work, NULL);
+    return basin_nodes_predict(probability, s->model, s->network, &how, NULL);
 }
 
 TEST(scoring) {
@@ -143,10 +141,10 @@ TEST(reading) {
 
 static basin_status explain(void *context) {
     const scene *s = context;
-    basin_nodes_work work = work_of(s);
+    basin_nodes_explain_options how = {.stream = s->least};
     basin_nodes_explanation *explanation = NULL;
     basin_status status =
-        basin_nodes_explain(&explanation, s->model, s->network, &(int64_t){2}, 1, &work, NULL);
+        basin_nodes_explain(&explanation, s->model, s->network, &(int64_t){2}, 1, &how, NULL);
     basin_nodes_explanation_free(explanation);
     return status;
 }

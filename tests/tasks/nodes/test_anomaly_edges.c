@@ -57,7 +57,7 @@ static double auroc(const basin_network *network, const uint8_t *part,
                     const basin_nodes_settings *settings, const basin_training_options *training) {
     basin_nodes_model *model = fraud_train(network, part, settings, training);
     double reached =
-        basin_score_get(basin_nodes_get_info(model)->reached[BASIN_PART_TEST], "auroc");
+        basin_score_get(basin_nodes_get_info(model)->reached[BASIN_SPLIT_TEST], "auroc");
     basin_nodes_close(model);
     return reached;
 }
@@ -105,18 +105,18 @@ static void scores_agree(void **state, const basin_network_options *options, boo
     s.settings.members = 2, s.settings.self_loops = loops ? "add" : "drop";
     BASIN_AT_EXIT(free_model)
     basin_nodes_model *model = fraud_train(s.network, s.part, &s.settings, &s.training);
-    assert_ok(basin_nodes_score(full, model, s.network, NULL, &failure));
-    basin_nodes_work least = {.least = true};
-    assert_ok(basin_nodes_score(other, model, s.network, &least, &failure));
+    assert_ok(basin_nodes_predict(full, model, s.network, NULL, &failure));
+    basin_nodes_predict_options least = {.stream = true};
+    assert_ok(basin_nodes_predict(other, model, s.network, &least, &failure));
     for (int i = 0; i < NODES; i++) assert_true(fabs(full[i] - other[i]) < 2e-5);
     assert_ok(basin_nodes_write(path, model, &failure));
     assert_ok(basin_nodes_open(&back, "anomaly", path, s.training.backend, &failure));
     basin_network_options as = {.schema = basin_nodes_get_info(back)->schema, .unite = true};
     BASIN_AT_EXIT(free_network) basin_network *moved = open_tables(state, true, true, &as);
-    assert_ok(basin_nodes_score(other, back, moved, NULL, &failure));
+    assert_ok(basin_nodes_predict(other, back, moved, NULL, &failure));
     assert_memory_equal(full, other, sizeof full);
     basin_network_forget_facts(moved);
-    assert_int_equal(basin_nodes_score(other, back, moved, NULL, &failure), BASIN_BAD_VALUE);
+    assert_int_equal(basin_nodes_predict(other, back, moved, NULL, &failure), BASIN_BAD_VALUE);
     basin_nodes_close(back);
 }
 
@@ -125,7 +125,8 @@ TEST(directed_scores_agree) { scores_agree(state, &one_way, false); }
 TEST(undirected_scores_agree) { scores_agree(state, NULL, true); }
 
 TEST(relations_agree) {
-    const basin_network_options by_kind = {.edge_type = "kind", .unite = true};
+    const basin_network_options by_kind = {.table = &(basin_table_options){.edge_type = "kind"},
+                                           .unite = true};
     scores_agree(state, &by_kind, false);
 }
 
@@ -200,7 +201,7 @@ TEST(facts_in_the_energy_are_reasons) {
             assert_adds_up(why);
             for (int64_t i = 0; i < why->features; i++) {
                 const basin_nodes_feature *f = &why->feature[i];
-                char name[BASIN_REASON_TEXT];
+                char name[BASIN_MAX_REASON];
                 if (f->fact < 0) continue;
                 basin_nodes_reason_name(name, network, f);
                 bool amount = strstr(name, "amount") != NULL;
@@ -214,7 +215,7 @@ TEST(facts_in_the_energy_are_reasons) {
         if (!(amounts > 0.5 && amounts > others))
             fail_msg("amounts move %g, other facts %g", amounts, others);
         basin_nodes_close(model);
-        basin_network_free(network);
+        basin_network_close(network);
         free(part);
     }
 }
@@ -231,28 +232,28 @@ TEST(drift_sees_edges) {
     char path[PATH_TEXT];
     BASIN_AT_EXIT(fraud_scene_free)
     fraud_scene s = fraud_scene_of(open_tables(state, true, false, &one_way));
-    basin_nodes_drift drift;
+    basin_nodes_drift *drift;
     basin_nodes_model *back;
     s.settings.epochs = 2, s.settings.facts = "both";
     BASIN_AT_EXIT(free_model)
     basin_nodes_model *model = fraud_train(s.network, s.part, &s.settings, &s.training);
-    assert_ok(basin_nodes_drift_measure(&drift, model, s.network, 0, &failure));
-    assert_int_equal(drift_of(&drift, "amount mean of edges")->level, 0);
-    assert_int_equal(drift.large + drift.some, 0);
-    basin_nodes_drift_free(&drift);
+    assert_ok(basin_nodes_drift_new(&drift, model, s.network, 0, &failure));
+    assert_int_equal(drift_of(drift, "amount mean of edges")->level, 0);
+    assert_int_equal(drift->large + drift->some, 0);
+    basin_nodes_drift_free(drift);
     assert_ok(basin_nodes_write(folder_path(path, state, "m.safetensors"), model, &failure));
     assert_ok(basin_nodes_open(&back, "anomaly", path, s.training.backend, &failure));
     for (int64_t e = 0; e < s.network->relation[0].edges; e++)
         for (int i = 4; i < 6; i++)
             s.network->relation[0].fact[e * s.network->facts.count + i] *= 100; /* sum and last */
-    assert_ok(basin_nodes_drift_measure(&drift, back, s.network, 0, &failure));
-    const basin_nodes_drift_column *amount = drift_of(&drift, "amount mean of edges");
+    assert_ok(basin_nodes_drift_new(&drift, back, s.network, 0, &failure));
+    const basin_nodes_drift_column *amount = drift_of(drift, "amount mean of edges");
     assert_int_equal(amount->level, 2);
     assert_true(amount->now > 50 * amount->then && amount->then > 0.5);
-    assert_int_equal(drift_of(&drift, "count of edges")->level, 0);
-    assert_int_equal(drift_of(&drift, "kind=card of edges")->level, 0);
-    assert_int_equal(drift.large, 3);
-    basin_nodes_drift_free(&drift);
+    assert_int_equal(drift_of(drift, "count of edges")->level, 0);
+    assert_int_equal(drift_of(drift, "kind=card of edges")->level, 0);
+    assert_int_equal(drift->large, 3);
+    basin_nodes_drift_free(drift);
     basin_nodes_close(back);
 }
 
@@ -290,11 +291,11 @@ TEST(facts_may_be_forgotten_where_none_are_read) {
     basin_nodes_model *deaf = fraud_train(s.network, s.part, &s.settings, &s.training);
     s.settings.facts = "both";
     basin_nodes_model *model = fraud_train(s.network, s.part, &s.settings, &s.training);
-    assert_ok(basin_nodes_score(before, deaf, s.network, NULL, &failure));
+    assert_ok(basin_nodes_predict(before, deaf, s.network, NULL, &failure));
     basin_network_forget_facts(s.network);
-    assert_ok(basin_nodes_score(after, deaf, s.network, NULL, &failure));
+    assert_ok(basin_nodes_predict(after, deaf, s.network, NULL, &failure));
     assert_memory_equal(before, after, (size_t)s.network->nodes * sizeof *before);
-    assert_failure(basin_nodes_score(after, model, s.network, NULL, &failure), BASIN_BAD_VALUE,
+    assert_failure(basin_nodes_predict(after, model, s.network, NULL, &failure), BASIN_BAD_VALUE,
                    "edges carry 0 facts; the detector was trained with 6");
     basin_nodes_close(deaf);
     basin_nodes_close(model);

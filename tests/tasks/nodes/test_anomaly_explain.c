@@ -40,7 +40,7 @@ TEST(lists_add_up_for_any_share) {
     for (int k = 0; k < 3; k++) { /* trees alone, both, the network alone */
         double probability[400];
         s.model->ensemble.share = 0.5 * k;
-        assert_ok(basin_nodes_score(probability, s.model, s.network, NULL, &failure));
+        assert_ok(basin_nodes_predict(probability, s.model, s.network, NULL, &failure));
         for (int64_t node = 0; node < 40; node += 13) {
             basin_nodes_explanation *e = explained(&s, node);
             assert_adds_up(e, k ? 0.03 : 1e-9);
@@ -101,9 +101,9 @@ TEST(many_are_told_as_one_is) {
     const int64_t node[] = {7, 3, 250};
     basin_nodes_explanation *many[3], *one;
     s.model->ensemble.share = 0.5;
-    assert_ok(basin_nodes_explain(many, s.model, s.network, node, 3,
-                                  &(basin_nodes_work){.probability = NULL, .brief = true},
-                                  &failure));
+    assert_ok(basin_nodes_explain(
+        many, s.model, s.network, node, 3,
+        &(basin_nodes_explain_options){.probability = NULL, .brief = true}, &failure));
     for (int i = 0; i < 3; i++) {
         one = explained(&s, node[i]);
         assert_int_equal(many[i]->node, node[i]);
@@ -117,10 +117,11 @@ TEST(many_are_told_as_one_is) {
         basin_nodes_explanation_free(many[i]);
     }
     const int64_t wrong[] = {1, 300};
-    assert_failure(basin_nodes_explain(many, s.model, s.network, wrong, 2,
-                                       &(basin_nodes_work){.probability = NULL, .brief = true},
-                                       &failure),
-                   BASIN_BAD_VALUE, "node 300, expected 0 to 299");
+    assert_failure(
+        basin_nodes_explain(many, s.model, s.network, wrong, 2,
+                            &(basin_nodes_explain_options){.probability = NULL, .brief = true},
+                            &failure),
+        BASIN_BAD_VALUE, "node 300, expected 0 to 299");
 }
 
 /* Values are those of the table, means those over neighbours. */

@@ -18,10 +18,10 @@ static basin_parts *cut(const basin_network *network, int64_t count) {
 
 static double *score(const basin_nodes_model *model, const basin_network *network,
                      basin_parts *parts, bool least) {
-    basin_nodes_work work = {.least = least};
+    basin_nodes_predict_options work = {.stream = least};
     double *probability = calloc(NODES, sizeof *probability);
-    assert_ok(basin_nodes_score(probability, model, parts ? basin_parts_face(parts) : network,
-                                &work, &failure));
+    assert_ok(basin_nodes_predict(probability, model, parts ? basin_parts_face(parts) : network,
+                                  &work, &failure));
     return probability;
 }
 
@@ -57,7 +57,7 @@ TEST(parts_score_as_the_whole) {
         free(whole), free(streamed), free(split);
         basin_nodes_close(model);
         basin_backend_close(training.backend);
-        basin_network_free(network);
+        basin_network_close(network);
     }
 }
 
@@ -161,7 +161,7 @@ TEST(trees_of_parts_are_those_of_the_whole) {
         basin_nodes_close(whole), basin_nodes_close(apart);
         basin_parts_close(parts);
         basin_backend_close(training.backend);
-        basin_network_free(network);
+        basin_network_close(network);
     }
 }
 
@@ -173,10 +173,11 @@ TEST(known_labels_of_directed_parts_are_refused) {
     s.settings.epochs = 1, s.settings.trees = 4, s.settings.labels = true;
     basin_nodes_model *whole = train(&outcome, s.network, NULL, s.part, &s.settings, &s.training);
     basin_parts *parts = cut(s.network, PARTS);
-    basin_nodes_work work = {0};
+    basin_nodes_predict_options work = {0};
     whole->ensemble.share = 0.5; /* the trees are asked */
-    assert_failure(basin_nodes_score(probability, whole, basin_parts_face(parts), &work, &failure),
-                   BASIN_UNSUPPORTED, "needs the whole graph");
+    assert_failure(
+        basin_nodes_predict(probability, whole, basin_parts_face(parts), &work, &failure),
+        BASIN_UNSUPPORTED, "needs the whole graph");
     basin_nodes_model *apart = train(&outcome, NULL, parts, s.part, &s.settings, &s.training);
     assert_int_equal(apart->ensemble.known.count, 0);
     assert_int_equal(apart->ensemble.fits, 4);
@@ -193,9 +194,10 @@ TEST(a_directed_graph_is_not_streamed_in_parts) {
     basin_parts *parts = cut(s.network, PARTS);
     double *whole = score(model, s.network, NULL, false), *found = score(model, NULL, parts, false);
     assert_near(found, whole, 1e-6);
-    basin_nodes_work work = {.least = true};
-    assert_failure(basin_nodes_score(probability, model, basin_parts_face(parts), &work, &failure),
-                   BASIN_UNSUPPORTED, "directed graph in parts");
+    basin_nodes_predict_options work = {.stream = true};
+    assert_failure(
+        basin_nodes_predict(probability, model, basin_parts_face(parts), &work, &failure),
+        BASIN_UNSUPPORTED, "directed graph in parts");
     free(whole), free(found);
     basin_parts_close(parts);
 }

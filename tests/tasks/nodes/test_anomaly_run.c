@@ -135,7 +135,7 @@ TEST(runs_without_validation_are_resumed) {
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
     basin_training_result outcome = {.size = sizeof outcome};
     for (int64_t i = 0; i < s.network->nodes; i++)
-        if (s.part[i] == BASIN_PART_VAL) s.part[i] = BASIN_PART_NONE;
+        if (s.part[i] == BASIN_SPLIT_VAL) s.part[i] = BASIN_SPLIT_NONE;
     basin_nodes_model *straight = train(&outcome, &s);
     assert_int_equal(outcome.best_epoch, 0);
     assert_null(basin_nodes_get_info(straight)->scores);
@@ -256,13 +256,14 @@ TEST(a_caller_trains_from_files) {
     assert_ok(basin_settings_new(&settings, "anomaly", NULL, &failure));
     assert_ok(basin_settings_set(settings, "epochs", "3", &failure));
     assert_ok(basin_settings_set(settings, "members", "1", &failure));
-    basin_nodes_data data = {.path = file, .paths = 1, .ratio = 0.4};
+    basin_nodes_data data = {
+        .path = file, .paths = 1, .split = BASIN_NODES_SPLIT_RATIO, .ratio = 0.4};
     assert_ok(basin_nodes_train(&model, &outcome, settings, &data, &s.training, &failure));
     assert_int_equal(basin_nodes_get_info(model)->nodes, 400);
     assert_int_equal(outcome.epochs, 3);
     assert_true(basin_score_get(&outcome.best, "validation_auroc") >= 0);
-    const basin_score *validation = basin_nodes_get_info(model)->reached[BASIN_PART_VAL];
-    const basin_score *test = basin_nodes_get_info(model)->reached[BASIN_PART_TEST];
+    const basin_score *validation = basin_nodes_get_info(model)->reached[BASIN_SPLIT_VAL];
+    const basin_score *test = basin_nodes_get_info(model)->reached[BASIN_SPLIT_TEST];
     assert_true(basin_score_get(validation, "macro_f1") > 0);
     assert_true(basin_score_get(test, "recall_at_k") >= 0);
     assert_ok(basin_settings_get(text, sizeof text, basin_nodes_get_info(model)->settings, "hops",

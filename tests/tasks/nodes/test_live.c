@@ -1,5 +1,5 @@
-/* Single nodes of a network that grows: the scores of basin_nodes_score on base and additions read
- * as a whole, wherever no cap bit; what the schema refuses leaves nothing behind. */
+/* Single nodes of a network that grows: the scores of basin_nodes_predict on base and additions
+ * read as a whole, wherever no cap bit; what the schema refuses leaves nothing behind. */
 #include <math.h>
 #include <string.h>
 
@@ -68,13 +68,13 @@ static void check_all(basin_nodes_live *live, const basin_nodes_model *model,
     double *expected = calloc((size_t)whole->nodes, sizeof *expected);
     int64_t capped = 0;
     double off = 0;
-    assert_ok(basin_nodes_score(expected, model, whole, NULL, &failure));
+    assert_ok(basin_nodes_predict(expected, model, whole, NULL, &failure));
     for (int64_t i = 0; i < whole->nodes; i++) {
-        char text[BASIN_NODE_TEXT];
+        char text[BASIN_MAX_NODE];
         if (i < NODES && i % 3 != first) continue;
         const char *id = basin_network_id(whole, i, text);
         basin_nodes_live_score score;
-        assert_ok(basin_nodes_live_get(&score, live, &id, 1, &failure));
+        assert_ok(basin_nodes_live_predict(&score, live, &id, 1, &failure));
         assert_int_equal(score.node, i);
         capped += score.capped;
         off += fabs(score.probability - expected[i]);
@@ -87,17 +87,15 @@ static void check_all(basin_nodes_live *live, const basin_nodes_model *model,
 }
 
 /* An added node and an old one; both lists tell the distance, and neighbours have their ids. */
-static void check_explained(basin_nodes_live *live, const basin_nodes_model *model,
-                            const basin_network *whole) {
+static void check_explained(basin_nodes_live *live, const basin_network *whole) {
     for (int64_t node = 3; node < whole->nodes; node += NODES) {
         basin_nodes_explanation *why;
         basin_nodes_live_score score;
-        char text[BASIN_NODE_TEXT], id[64];
+        char text[BASIN_MAX_NODE], id[64];
         const char *name = basin_network_id(whole, node, text);
         double through, own;
-        assert_ok(basin_nodes_live_get(&score, live, &name, 1, &failure));
-        basin_nodes_work work = {.live = live};
-        assert_ok(basin_nodes_explain(&why, model, whole, &node, 1, &work, &failure));
+        assert_ok(basin_nodes_live_predict(&score, live, &name, 1, &failure));
+        assert_ok(basin_nodes_live_explain(&why, live, name, &failure));
         assert_int_equal(why->node, node);
         assert_true(why->probability == score.probability);
         assert_string_equal(basin_nodes_live_id(live, node, id, sizeof id), name);
@@ -124,17 +122,19 @@ static void check_sample(const sample *s, int first) {
     basin_network_options more = {.base = scene.network, .directed = s->directed};
     basin_network *whole = read(text + 2 * TEXT, text + 3 * TEXT, &more);
     for (int states = -1; states < 1; states++) {
-        basin_nodes_live_options options = {.states = states, .cap_nodes = 200};
+        basin_nodes_live_options options = {.states = states ? BASIN_NODES_STATES_ABSENT
+                                                             : BASIN_NODES_STATES_KEPT,
+                                            .cap_nodes = 200};
         basin_nodes_live *live;
         assert_ok(basin_nodes_live_open(&live, scene.model, scene.network, &options, &failure));
         check_all(live, scene.model, scene.network, first, states < 0 ? 1 : 0);
         assert_ok(basin_nodes_live_add(live, text + 2 * TEXT, text + 3 * TEXT, &failure));
         assert_int_equal(basin_nodes_live_count(live).nodes, NODES + 5);
         check_all(live, scene.model, whole, first, states < 0 ? 1 : 0.001);
-        check_explained(live, scene.model, whole);
+        check_explained(live, whole);
         basin_nodes_live_close(live);
     }
-    basin_network_free(whole);
+    basin_network_close(whole);
     fraud_scene_free(&scene);
     free(text);
 }
@@ -186,7 +186,7 @@ static void renews_means(void **state) {
     basin_node_inputs_close(&inputs);
     basin_near_rows_close(&rows);
     basin_near_graph_close(&graph);
-    basin_network_free(whole);
+    basin_network_close(whole);
     fraud_scene_free(&scene);
     free(text);
 }
@@ -225,7 +225,7 @@ static void reads_trees_as_in_the_whole(void **state) {
     basin_near_rows_close(&rows);
     basin_near_graph_close(&graph);
     basin_known_labels_free(&e->known);
-    basin_network_free(whole), basin_network_free(base);
+    basin_network_close(whole), basin_network_close(base);
 }
 
 static void refuses(void **state) {
@@ -243,12 +243,11 @@ static void refuses(void **state) {
         BASIN_OK);
     assert_non_null(strstr(failure.text, "age"));
     assert_int_equal(basin_nodes_live_count(live).nodes, NODES);
-    assert_ok(basin_nodes_live_get(&score, live, &(const char *){"nobody"}, 1, &failure));
+    assert_ok(basin_nodes_live_predict(&score, live, &(const char *){"nobody"}, 1, &failure));
     assert_int_equal(score.node, -1);
     basin_nodes_explanation *why;
     assert_ok(basin_nodes_live_explain(&why, live, "nobody", &failure));
     assert_null(why);
-    assert_int_equal(basin_nodes_live_explain_node(&why, live, NODES, &failure), BASIN_BAD_VALUE);
     basin_nodes_live_close(live);
     fraud_scene_free(&scene);
     free(text);

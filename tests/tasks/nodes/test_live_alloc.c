@@ -19,7 +19,7 @@ static basin_status use(basin_nodes_live *live) {
                                                "n1,a3,2\na3,a4,5\n",
                                                NULL);
     if (!status)
-        status = basin_nodes_live_get(score, live, (const char *const[]){"n1", "a3"}, 2, NULL);
+        status = basin_nodes_live_predict(score, live, (const char *const[]){"n1", "a3"}, 2, NULL);
     if (!status) status = basin_nodes_live_explain(&why, live, "a3", NULL);
     basin_nodes_explanation_free(why);
     return status;
@@ -50,7 +50,7 @@ TEST(live) {
         assert_ok(basin_network_csv_read(&network, source, 2, &options, &failure));
         assert_ok(basin_network_finish(network, &options, &failure));
         scene s = {.fraud = fraud_scene_of(network),
-                   .options = {.states = kind == 1 ? -1 : 0, .cap_nodes = kind == 1 ? 0 : 8}};
+                   .options = {.states = kind == 1, .cap_nodes = kind == 1 ? 0 : 8}};
         s.fraud.settings.epochs = 1, s.fraud.settings.hops = 1, s.fraud.settings.facts = "both";
         s.fraud.model = fraud_train(network, s.fraud.part, &s.fraud.settings, &s.fraud.training);
         assert_true(alloc_fail_sample(run, &s, 60) > 100);

@@ -75,7 +75,7 @@ static double test_accuracy(const basin_network *network, const basin_nodes_sett
     uint8_t *part = fraud_split(network);
     basin_nodes_model *model = learn(network, part, settings, training);
     double accuracy =
-        basin_score_get(basin_nodes_get_info(model)->reached[BASIN_PART_TEST], "accuracy");
+        basin_score_get(basin_nodes_get_info(model)->reached[BASIN_SPLIT_TEST], "accuracy");
     basin_nodes_close(model);
     free(part);
     return accuracy;
@@ -135,10 +135,10 @@ static void compare(const char *what, const basin_network *network,
     uint8_t *part = fraud_split(network);
     double *whole = calloc((size_t)NODES * CLASSES, sizeof *whole), largest = 0, spread = 0;
     double *stream = calloc((size_t)NODES * CLASSES, sizeof *stream);
-    basin_nodes_work small = {.least = true};
+    basin_nodes_predict_options small = {.stream = true};
     basin_nodes_model *model = learn(network, part, settings, training);
-    assert_ok(basin_nodes_score(whole, model, network, NULL, &failure));
-    assert_ok(basin_nodes_score(stream, model, network, &small, &failure));
+    assert_ok(basin_nodes_predict(whole, model, network, NULL, &failure));
+    assert_ok(basin_nodes_predict(stream, model, network, &small, &failure));
     for (int64_t i = 0; i < NODES * CLASSES; i++) {
         largest = fmax(largest, fabs(whole[i] - stream[i]));
         spread = fmax(spread, fabs(whole[i] - whole[0]));
@@ -204,7 +204,7 @@ TEST(words_are_read_as_lists) {
 /* ---- files and names ---- */
 
 TEST(files_keep_classes) {
-    char path[PATH_TEXT], map[PATH_TEXT], text[BASIN_NODE_TEXT];
+    char path[PATH_TEXT], map[PATH_TEXT], text[BASIN_MAX_NODE];
     BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     BASIN_AT_EXIT(free_network) basin_network *network = woods(true, false), *mapped;
     basin_nodes_settings s = quick();
@@ -219,12 +219,12 @@ TEST(files_keep_classes) {
     for (int c = 0; c < CLASSES; c++) assert_string_equal(basin_nodes_class(read, c), names[c]);
     assert_null(basin_nodes_class(read, CLASSES));
     assert_null(basin_nodes_class(read, -1));
-    assert_ok(basin_nodes_score(p, model, network, NULL, &failure));
+    assert_ok(basin_nodes_predict(p, model, network, NULL, &failure));
     /* A mapped network keeps the names, too. */
     folder_path(map, state, "woods.basin");
     assert_ok(basin_network_write(map, network, &failure));
     assert_ok(basin_network_open(&mapped, (const char *[]){map}, 1, NULL, &failure));
-    assert_ok(basin_nodes_score(q, read, mapped, NULL, &failure));
+    assert_ok(basin_nodes_predict(q, read, mapped, NULL, &failure));
     assert_memory_equal(p, q, sizeof p);
     assert_string_equal(basin_network_class(mapped, 1, text), "birch");
     assert_int_equal(basin_network_set_classes(mapped, names, CLASSES, &failure), BASIN_BAD_VALUE);
@@ -244,10 +244,10 @@ TEST(classes_go_by_name) {
     basin_nodes_model *model = learn(network, part, &s, &training);
     double p[NODES * CLASSES];
     int64_t matrix[CLASSES * CLASSES], sum = 0, right = 0;
-    memset(all, BASIN_PART_TEST, NODES);
-    assert_ok(basin_nodes_score(p, model, network, NULL, &failure));
-    assert_ok(basin_nodes_measure(&score, p, model, network, all, BASIN_PART_TEST, 0, &failure));
-    assert_ok(basin_nodes_confusion(matrix, p, model, network, all, BASIN_PART_TEST, &failure));
+    memset(all, BASIN_SPLIT_TEST, NODES);
+    assert_ok(basin_nodes_predict(p, model, network, NULL, &failure));
+    assert_ok(basin_nodes_evaluate(&score, p, model, network, all, BASIN_SPLIT_TEST, 0, &failure));
+    assert_ok(basin_nodes_confusion(matrix, p, model, network, all, BASIN_SPLIT_TEST, &failure));
     for (int i = 0; i < CLASSES * CLASSES; i++) {
         sum += matrix[i];
         if (i % (CLASSES + 1) == 0) right += matrix[i];
@@ -259,11 +259,11 @@ TEST(classes_go_by_name) {
     memcpy(text, "cedar\0ash\0birch", 16);
     network->class_name.at[1] = 6, network->class_name.at[2] = 10;
     for (int64_t i = 0; i < NODES; i++) network->label[i] = (network->label[i] + 1) % CLASSES;
-    assert_ok(basin_nodes_measure(&other, p, model, network, all, BASIN_PART_TEST, 0, &failure));
+    assert_ok(basin_nodes_evaluate(&other, p, model, network, all, BASIN_SPLIT_TEST, 0, &failure));
     assert_true(basin_score_get(&other, "accuracy") == basin_score_get(&score, "accuracy"));
     assert_true(basin_score_get(&other, "auroc") == basin_score_get(&score, "auroc"));
     memcpy(text, "larch", 5); /* was cedar */
-    assert_ok(basin_nodes_measure(&other, p, model, network, all, BASIN_PART_TEST, 0, &failure));
+    assert_ok(basin_nodes_evaluate(&other, p, model, network, all, BASIN_SPLIT_TEST, 0, &failure));
     assert_true(basin_score_get(&other, "accuracy") < 0.67);
     basin_nodes_close(model);
     basin_backend_close(training.backend);
@@ -281,26 +281,27 @@ TEST(reasons_are_of_the_prediction) {
     basin_nodes_model *model = learn(network, part, &s, &training);
     basin_nodes_explanation *why;
     double p[NODES * CLASSES];
-    assert_ok(basin_nodes_score(p, model, network, NULL, &failure));
+    assert_ok(basin_nodes_predict(p, model, network, NULL, &failure));
     for (int64_t c = 0; c < CLASSES; c++) {
         assert_ok(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1,
-                                      &(basin_nodes_work){.number = c, .probability = p},
+                                      &(basin_nodes_explain_options){.number = c, .probability = p},
                                       &failure));
         double odds = log(p[7 * CLASSES + c] / (1 - p[7 * CLASSES + c]));
         assert_true(fabs(why->probability - p[7 * CLASSES + c]) < 1e-5);
         assert_true(fabs(why->logit - odds) < 1e-2);
         basin_nodes_explanation_free(why);
         assert_ok(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1,
-                                      &(basin_nodes_work){.number = c, .least = true}, &failure));
+                                      &(basin_nodes_explain_options){.number = c, .stream = true},
+                                      &failure));
         assert_true(fabs(why->probability - p[7 * CLASSES + c]) < 1e-5); /* of streamed scores */
         basin_nodes_explanation_free(why);
     }
     assert_failure(basin_nodes_explain(&why, model, network, &(int64_t){7}, 1,
-                                       &(basin_nodes_work){.number = CLASSES}, &failure),
+                                       &(basin_nodes_explain_options){.number = CLASSES}, &failure),
                    BASIN_BAD_VALUE, "class 3, expected 0 to 2");
-    assert_failure(
-        basin_nodes_report("never.html", model, network, &(basin_nodes_reporting){0}, &failure),
-        BASIN_UNSUPPORTED, "needs a detector");
+    assert_failure(basin_nodes_report("never.html", model, network,
+                                      &(basin_nodes_report_options){0}, &failure),
+                   BASIN_UNSUPPORTED, "needs a detector");
     basin_nodes_close(model);
 }
 
@@ -328,7 +329,7 @@ TEST(what_cannot_be_learned_is_said) {
     expect(network, part, &s, "smoothing 3 with relations max");
     s = quick();
     for (int64_t i = 0; i < NODES; i++)
-        if (network->label[i] && part[i] == BASIN_PART_TRAIN) part[i] = BASIN_PART_NONE;
+        if (network->label[i] && part[i] == BASIN_SPLIT_TRAIN) part[i] = BASIN_SPLIT_NONE;
     expect(network, part, &s, "the training nodes have 1 class; needs 2");
     for (int64_t i = 0; i < NODES; i++) network->label[i] = -1;
     expect(network, part, &s, "is to be trained on and has no label");

@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 import numpy
 
-from basin.tasks._library import BasinError, check, ffi, lib, owned, text, warn
+from basin.tasks._library import BasinError, check, ffi, lib, owned, sized, text, warn
 
 _EXPECTED = "expected numbers, dates, texts or categories"
 _IDS = ("id", "node", "node_id", "nodeid", "name", "txid")  # as the program knows them
@@ -349,12 +349,15 @@ def _lists_edges(table):
     """Whether the library takes a table for one of edges, by the names of its columns."""
     network, keep = ffi.new("basin_network **"), ffi.new("char[]", table)
     texts, path = ffi.new("const char *[]", [keep]), ffi.new("char[]", b"edges")
-    options = ffi.new("basin_network_options *", {"text": texts})
+    own = sized("basin_table_options", text=texts)
+    options = sized("basin_network_options", table=own)
     try:
         check(lib.basin_network_open, network, ffi.new("const char *[]", [path]), 1, options)
     except BasinError:
         return False
-    return lib.basin_network_get_view(owned(network[0], lib.basin_network_free)).relations > 0
+    view = sized("basin_network_view")
+    lib.basin_network_get_view(view, owned(network[0], lib.basin_network_close))
+    return view.relations > 0
 
 
 _WORDS = (("False", "True"), ("false", "true"), ("FALSE", "TRUE"), ("no", "yes"))

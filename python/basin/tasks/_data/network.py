@@ -307,7 +307,7 @@ class Network:
         network = self.build()
         rows = [("nodes", f"{self.nodes:,}"), ("features", f"{self.features:,}")]
         for i in range(view_of(network).relations):
-            relation = lib.basin_network_get_relation(network, i)
+            relation = relation_of(network, i)
             rows.append((f"neighbours, {text(relation.name)}", f"{relation.edges:,}"))
         labels = network_labels(network)
         if labels is not None:
@@ -354,7 +354,7 @@ class Network:
             options, kept = self._given(schema)
             check(lib.basin_network_from_arrays, network, arrays, options)
             del keep, kept
-        result = owned(network[0], lib.basin_network_free)
+        result = owned(network[0], lib.basin_network_close)
         self._relabel(result)
         for line in (text(view_of(result).note) or "").splitlines():
             _note(line)
@@ -366,7 +366,7 @@ class Network:
         if tables:
             kept += [ffi.new("char[]", table) for table in tables]
             kept.append(ffi.new("const char *[]", kept[-len(tables) :]))
-            options.text = kept[-1]
+            options.table.text = kept[-1]
         given = ffi.new("const char *[]", keep)
         check(lib.basin_network_open, network, given, len(keep), options)
 
@@ -377,7 +377,9 @@ class Network:
             if isinstance(value, str):
                 kept.append(ffi.new("char[]", value.encode()))
                 fields[name] = kept[-1]
-        return ffi.new("basin_network_options *", fields), kept
+        own = {name: fields.pop(name) for name in _TABLE_FIELDS if name in fields}
+        kept.append(sized("basin_table_options", **own))
+        return sized("basin_network_options", table=kept[-1], **fields), kept
 
     def _relabel(self, network):
         """Labels that were given beside files; those of nodes that are not asked for are
@@ -424,7 +426,16 @@ def _ids_of_rows(index):
 
 def view_of(network):
     """What the library's network holds: nodes, features, label, .. (basin_network_view)."""
-    return lib.basin_network_get_view(network)
+    view = sized("basin_network_view")
+    lib.basin_network_get_view(view, network)
+    return view
+
+
+def relation_of(network, number):
+    """A relation of the library's network: name, edges, row, col (basin_relation_view)."""
+    view = sized("basin_relation_view")
+    lib.basin_network_get_relation(view, network, number)
+    return view
 
 
 def network_labels(network):
@@ -464,6 +475,7 @@ _OF_TABLES = {
     "relation_column": "edge_type", "until": "until", "drop": "drop",
     "date_format": "date_format", "max_categories": "max_categories",
 }  # fmt: skip
+_TABLE_FIELDS = (*_OF_TABLES.values(), "unknown", "classes")
 
 
 def options_of(directed=False, keep_duplicates=False, missing=None, unknown=None, **others):

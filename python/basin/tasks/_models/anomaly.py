@@ -103,7 +103,7 @@ class AnomalyDetector(NodeEstimator):
         anomalous = numpy.empty(0) if X is None else self._probabilities(X, edges, options)
         if X is None and goal.startswith("alerts"):
             raise BasinError(f"{goal}: give X and edges, whose alerts are counted")
-        result = ffi.new("basin_nodes_threshold *")
+        result = sized("basin_nodes_threshold_result")
         check(
             lib.basin_nodes_threshold_for, result, self._fitted(), goal.encode(),
             ffi.from_buffer("double[]", anomalous), len(anomalous),
@@ -191,17 +191,19 @@ def unsupervised(
     network, engine = given.build(), backend_of(backend, threads)
     energy, stopped = numpy.empty(view_of(network).nodes), ffi.new("bool *")
     with engine.lock, Watch(progress) as watch:
-        odds = min(max(int(reasons), 0), len(energy))
-        odd = ffi.new("basin_nodes_explanation *[]", odds + 1)
-        work = sized("basin_nodes_work", watch=watch.pointer, odd=odd, odds=odds)
+        count = min(max(int(reasons), 0), len(energy))
+        top = ffi.new("basin_nodes_explanation *[]", count + 1)
+        how = sized(
+            "basin_nodes_unsupervised_options", watch=watch.pointer, seed=seed, explain=count
+        )
         check(
-            lib.basin_nodes_unsupervised, ffi.from_buffer("double[]", energy), stopped, network,
-            seed, engine.pointer, work,
+            lib.basin_nodes_unsupervised, ffi.from_buffer("double[]", energy), top, stopped,
+            network, engine.pointer, how,
         )  # fmt: skip
     if stopped[0]:
         raise KeyboardInterrupt("stopped before the energies were known")
     found = energy[given.rows]
-    return (found, [explanation_of(odd[i], network) for i in range(odds)]) if odds else found
+    return (found, [explanation_of(top[i], network) for i in range(count)]) if count else found
 
 
 # ---- labels ----

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import numpy
 
-from basin.tasks._library import BasinError, check, ffi, lib, sized, text
+from basin.tasks._library import BasinError, check, ffi, lib, text
 from basin.tasks._models.estimator import column_of, known_of
 from basin.tasks._models.nodes import Explanation, NodeEstimator
 
@@ -98,8 +98,7 @@ class NodeClassifier(NodeEstimator):
             number = int(numpy.flatnonzero(self.classes_ == of)[0])
         else:
             raise BasinError(f"of {of!r}, expected one of {self.classes_.tolist()}")
-        work = sized("basin_nodes_work", number=number)
-        return self._explain(network, node, None, work, self.classes_[number])
+        return self._explain(network, node, None, self.classes_[number], number=number)
 
     def _predict(self, network):
         return self._score(network, self._info().classes)

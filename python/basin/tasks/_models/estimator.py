@@ -249,9 +249,13 @@ def share_of(validation):
     return validation
 
 
-def share_of_nodes(validation):
-    """The same as the library takes it for nodes: 0 for None, below 0 for none."""
-    return 0 if validation is None else share_of(validation) or -1
+def split_of_nodes(validation):
+    """The same as fields of basin_nodes_data."""
+    if validation is None:
+        return {"split": lib.BASIN_NODES_SPLIT_DEFAULT}
+    share = share_of(validation)
+    split = lib.BASIN_NODES_SPLIT_HOLD_OUT if share else lib.BASIN_NODES_SPLIT_NONE
+    return {"split": split, "ratio": share}
 
 
 def labels_of(y, count, what="y"):

@@ -9,6 +9,7 @@ from typing import Any, Union
 from basin.tasks._data.network import Network
 from basin.tasks._library import BasinError, check, ffi, lib, owned, warn
 from basin.tasks._models.anomaly import AnomalyDetector, Explanation
+from basin.tasks._models.nodes import explanation_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +59,8 @@ class LiveDetector:
             detector = AnomalyDetector.load(detector)
         self.detector = detector
         self._network = detector._build(Network.of(network))
-        options = {"cap_nodes": cap, "cap_edges": 32 * cap, "states": 0 if states else -1}
+        kept = lib.BASIN_NODES_STATES_KEPT if states else lib.BASIN_NODES_STATES_ABSENT
+        options = {"cap_nodes": cap, "cap_edges": 32 * cap, "states": kept}
         live = ffi.new("basin_nodes_live **")
         with detector._backend().lock:
             check(
@@ -74,7 +76,7 @@ class LiveDetector:
         names = [str(one) for one in ids]
         keep = [ffi.new("char[]", name.encode()) for name in names]
         scores = ffi.new("basin_nodes_live_score[]", len(names))
-        check(lib.basin_nodes_live_get, scores, self._live, keep, len(names))
+        check(lib.basin_nodes_live_predict, scores, self._live, keep, len(names))
         unknown = [name for name, s in zip(names, scores) if s.node < 0]
         if unknown:
             raise BasinError(f"no node {unknown[0]!r}")
@@ -93,13 +95,11 @@ class LiveDetector:
 
     def explain(self, node: Any) -> Explanation:
         """Why a node scores as it does, from its neighbourhood; its rank is 0."""
-        score = ffi.new("basin_nodes_live_score *")
-        name = ffi.new("char[]", str(node).encode())
-        check(lib.basin_nodes_live_get, score, self._live, [name], 1)
-        if score.node < 0:
+        result = ffi.new("basin_nodes_explanation **")
+        check(lib.basin_nodes_live_explain, result, self._live, str(node).encode())
+        if not result[0]:
             raise BasinError(f"no node {str(node)!r}")
-        work = ffi.new("basin_nodes_work *", {"live": self._live})
-        return self.detector._explain(self._network, score.node, self.detector.threshold_, work)
+        return explanation_of(result[0], self._network, self.detector.threshold_)
 
 
 def _csv(rows):

@@ -10,11 +10,11 @@ import numpy
 
 from basin._engine.plots import table_html
 from basin.tasks._data.frames import is_table
-from basin.tasks._data.network import Network, network_labels, view_of
+from basin.tasks._data.network import Network, network_labels, relation_of, view_of
 from basin.tasks._data.table import Schema, Table
 from basin.tasks._library import BasinError, check, ffi, lib, owned, sized, text, warn
 from basin.tasks._models import plots as _plots
-from basin.tasks._models.estimator import Estimator, score_of, share_of_nodes
+from basin.tasks._models.estimator import Estimator, score_of, split_of_nodes
 from basin.tasks._models.sklearn import ClassifierMixin
 
 # Of the last prediction. Not attributes: predicting leaves an estimator as it was.
@@ -139,11 +139,11 @@ class NodeEstimator(ClassifierMixin, Estimator):
         if network_labels(network) is None:
             name = type(self).__name__
             raise BasinError(f"{name} requires y to be passed, but the target y is None")
-        validation = share_of_nodes(self.validation)
-        data = sized("basin_nodes_data", network=network, validation=validation)
+        split = split_of_nodes(self.validation)
+        data = sized("basin_nodes_data", network=network, **split)
         self._train(self._settings(), data)
         relations = range(view_of(network).relations)
-        self._edges = sum(lib.basin_network_get_relation(network, r).edges for r in relations)
+        self._edges = sum(relation_of(network, r).edges for r in relations)
         self._describe()
         return self
 
@@ -194,16 +194,16 @@ class NodeEstimator(ClassifierMixin, Estimator):
     def _look_for_drift(self, network):
         """Keeps how far columns have moved since training, and warns of those that moved much."""
         _drifts.pop(self, None)
-        drift = ffi.new("basin_nodes_drift *")
+        found = ffi.new("basin_nodes_drift **")
         try:
-            check(lib.basin_nodes_drift_measure, drift, self._fitted(), network, 0)
+            check(lib.basin_nodes_drift_new, found, self._fitted(), network, 0)
         except BasinError:  # a model of an earlier version
             return
+        drift = owned(found[0], lib.basin_nodes_drift_free)
         names = ("index", "level", "then", "now")
         columns = [drift.column[i] for i in range(drift.columns)]
         rows = [{"name": text(c.name), **{n: getattr(c, n) for n in names}} for c in columns]
         _drifts[self] = Drift(drift.nodes, drift.few, rows)
-        lib.basin_nodes_drift_free(drift)
         moved = [row["name"] for row in rows if row["level"] > 1]
         if moved:
             warn(f"columns that moved much since training: {', '.join(moved)}; see drift_")
@@ -221,7 +221,7 @@ class NodeEstimator(ClassifierMixin, Estimator):
         probability = numpy.empty((view_of(network).nodes, *shape))
         with self._backend().lock:
             check(
-                lib.basin_nodes_score, ffi.from_buffer("double[]", probability), self._fitted(),
+                lib.basin_nodes_predict, ffi.from_buffer("double[]", probability), self._fitted(),
                 network, ffi.NULL,
             )  # fmt: skip
         return probability
@@ -230,19 +230,20 @@ class NodeEstimator(ClassifierMixin, Estimator):
         labels = network_labels(network)
         if labels is None:
             raise BasinError("no labels to measure with: give y")
-        part = numpy.where(labels >= 0, lib.BASIN_PART_TEST, lib.BASIN_PART_NONE).astype("u1")
+        part = numpy.where(labels >= 0, lib.BASIN_SPLIT_TEST, lib.BASIN_SPLIT_NONE).astype("u1")
         result = ffi.new("basin_score *")
         check(
-            lib.basin_nodes_measure, result, ffi.from_buffer("double[]", probability),
-            self._fitted(), network, ffi.from_buffer("uint8_t[]", part), lib.BASIN_PART_TEST,
+            lib.basin_nodes_evaluate, result, ffi.from_buffer("double[]", probability),
+            self._fitted(), network, ffi.from_buffer("uint8_t[]", part), lib.BASIN_SPLIT_TEST,
             threshold,
         )  # fmt: skip
         return score_of(result)
 
-    def _explain(self, network, node, threshold, work=ffi.NULL, of=None):
+    def _explain(self, network, node, threshold, of=None, **options):
         result = ffi.new("basin_nodes_explanation **")
+        how = sized("basin_nodes_explain_options", **options)
         with self._backend().lock:
-            check(lib.basin_nodes_explain, result, self._fitted(), network, [node], 1, work)
+            check(lib.basin_nodes_explain, result, self._fitted(), network, [node], 1, how)
         return explanation_of(result[0], network, threshold, of)
 
 
@@ -288,10 +289,10 @@ def _names(network):
 
 
 def _reason(network, feature):
-    room = ffi.new("char[]", lib.BASIN_REASON_TEXT)
+    room = ffi.new("char[]", lib.BASIN_MAX_REASON)
     return text(lib.basin_nodes_reason_name(room, network, feature))
 
 
 def _id(network, node):
-    room = ffi.new("char[]", lib.BASIN_NODE_TEXT)
+    room = ffi.new("char[]", lib.BASIN_MAX_NODE)
     return text(lib.basin_network_id(network, node, room))

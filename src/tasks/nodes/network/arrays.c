@@ -1,5 +1,6 @@
 /* A network from arrays of the caller. */
 #include "base/shape.h"
+#include "base/sized.h"
 #include "tasks/nodes/network/network.h"
 
 static const char PATH[] = "arrays"; /* what errors call them */
@@ -57,19 +58,21 @@ basin_status basin_network_from_arrays(basin_network **network, const basin_netw
                                        const basin_network_options *options, basin_error *error) {
     const basin_network_options *o = basin_network_options_or(options);
     const basin_network_arrays *a = arrays;
-    basin_network_options how;
+    basin_settled_options settled;
+    basin_network_options *how = &settled.network;
     BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
     *network = NULL;
-    BASIN_TRY(basin_schema_settle(&how, o, PATH, error));
-    how.missing = BASIN_MISSING_KEEP; /* until the schema is known */
+    BASIN_TRY(BASIN_SIZE_CHECK(a, "basin_network_arrays", error));
+    BASIN_TRY(basin_schema_settle(&settled, o, PATH, error));
+    how->missing = BASIN_MISSING_KEEP; /* until the schema is known */
     BASIN_TRY(check(a, error));
     BASIN_TRY(basin_network_new(&n, PATH, a->nodes, error));
-    BASIN_TRY(set_nodes(n, a, &how, error));
+    BASIN_TRY(set_nodes(n, a, how, error));
     for (int r = 0; r < a->relations; r++) {
         char number[32] = "homo";
         if (a->relations > 1) snprintf(number, sizeof number, "relation %d", r);
         const char *name = a->name && a->name[r] ? a->name[r] : number;
-        BASIN_TRY(basin_network_add_relation(n, name, &a->edges[r], &how, error));
+        BASIN_TRY(basin_network_add_relation(n, name, &a->edges[r], how, error));
     }
     if (basin_network_main_relation(n) < 0) BASIN_TRY(basin_network_add_union(n, error));
     BASIN_TRY(basin_network_finish(n, o, error));

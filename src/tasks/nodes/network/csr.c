@@ -318,7 +318,7 @@ static void scatter_some(const void *context, int64_t first, int64_t last) {
     const scattering *s = context;
     const basin_edges *e = s->edges;
     const basin_network_options *o = s->options;
-    bool drop = o->self != BASIN_SELF_KEEP;
+    bool drop = o->self != BASIN_SELF_LOOPS_KEEP;
     for (int64_t i = first; i < last; i++) {
         int64_t u = from_at(e, i), v = to_at(e, i);
         if (u == v && drop) continue;
@@ -330,7 +330,8 @@ static void scatter_some(const void *context, int64_t first, int64_t last) {
 /* Counts (col == NULL) or places the entries of each row. */
 static void scatter(const scattering *s, int64_t nodes) {
     basin_parallel_for(scatter_some, s, s->edges->count, 0, 0);
-    for (int64_t v = 0; v < nodes && s->options->self == BASIN_SELF_ADD; v++) put_entry(s, v, v);
+    for (int64_t v = 0; v < nodes && s->options->self == BASIN_SELF_LOOPS_ADD; v++)
+        put_entry(s, v, v);
 }
 
 /* Sorting a row: short ones by insertion, long ones by bytes from the last to the first. */
@@ -505,10 +506,10 @@ basin_status basin_relation_turn(basin_relation *back, int64_t **entry, const ba
 /* Row q of the pairs: the row of the relation without its loop, or with one in its place. */
 static int64_t pair_row(int32_t *key, const basin_relation *r, int64_t q, basin_self_loops self) {
     int64_t n = 0;
-    bool put = self != BASIN_SELF_ADD;
+    bool put = self != BASIN_SELF_LOOPS_ADD;
     for (int64_t e = r->row[q]; e < r->row[q + 1]; e++) {
         int32_t k = r->col[e];
-        if (k == q && self != BASIN_SELF_KEEP) continue;
+        if (k == q && self != BASIN_SELF_LOOPS_KEEP) continue;
         if (!put && k > q) key[n++] = (int32_t)q, put = true;
         if (n && key[n - 1] == k) continue; /* attention knows a pair or it does not */
         key[n++] = k;
@@ -537,7 +538,7 @@ basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *networ
                                  basin_error *error) {
     const basin_relation *r = &network->relation[relation];
     int64_t nodes = network->nodes, keys = room + halo;
-    int64_t most = r->edges + (self == BASIN_SELF_ADD ? nodes : 0);
+    int64_t most = r->edges + (self == BASIN_SELF_LOOPS_ADD ? nodes : 0);
     *pairs = (basin_pairs){.queries = nodes, .keys = keys};
     if (most > INT32_MAX)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %" PRId64 " edges in '%s', more than 2^31",

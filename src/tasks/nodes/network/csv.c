@@ -72,7 +72,7 @@ static int by_number(const void *a, const void *b) {
 static basin_status sort_classes(basin_tables *j, basin_dictionary *sorted) {
     const basin_names *names = &j->class_name.names;
     const basin_network *base = j->o->base;
-    bool named = base && (j->o->classes || base->class_name.count), numbers = true;
+    bool named = base && (j->t->classes || base->class_name.count), numbers = true;
     int64_t had = named ? basin_network_greatest_label(base) + 1 : 0;
     if (named) had = basin_int_max(had, base->class_name.count);
     BASIN_FREE_AT_EXIT const char **name = NULL;
@@ -85,7 +85,7 @@ static basin_status sort_classes(basin_tables *j, basin_dictionary *sorted) {
     }
     qsort(name, (size_t)names->count, sizeof *name, numbers ? by_number : basin_compare_text);
     for (int64_t i = 0; i < had; i++) {
-        char text[BASIN_NODE_TEXT];
+        char text[BASIN_MAX_NODE];
         const char *class = basin_network_class(base, (int32_t)i, text);
         BASIN_TRY(basin_dictionary_add(sorted, &number, class, j->error));
     }
@@ -128,7 +128,7 @@ static basin_status see_node(basin_tables *j, const basin_table_file *t,
     j->counts.updated += node < j->base_nodes && !j->seen[node];
     j->seen[node] = number;
     BASIN_TRY(see_cells(j, t, rows));
-    const char *text = label >= 0 && j->o->classes ? basin_table_rows_trimmed(rows, label) : "";
+    const char *text = label >= 0 && j->t->classes ? basin_table_rows_trimmed(rows, label) : "";
     if (!is_none(text)) BASIN_TRY(basin_dictionary_add(&j->class_name, &class, text, j->error));
     return check_room(j, rows->path);
 }
@@ -143,11 +143,11 @@ static basin_schema_column *choose_time(const basin_tables *j) {
         basin_schema_column *c = &edges->column[i];
         bool number = c->type == BASIN_COLUMN_NUMBER || c->type == BASIN_COLUMN_DATE;
         bool spoken = basin_column_sounds_like_time(c->name) || !strcasecmp(c->name, "step");
-        if (number && j->o->time && !strcasecmp(c->name, j->o->time)) return c;
+        if (number && j->t->time && !strcasecmp(c->name, j->t->time)) return c;
         if (number && !named && spoken) named = c;
         if (!date && c->type == BASIN_COLUMN_DATE) date = c;
     }
-    return j->o->time ? NULL : named ? named : date;
+    return j->t->time ? NULL : named ? named : date;
 }
 
 static basin_status settle_column(basin_tables *j, basin_column *c, const basin_table_file *t) {
@@ -173,8 +173,8 @@ static basin_status settle(basin_tables *j) {
     basin_schema *s = j->schema;
     s->directed = j->o->directed;
     if (j->o->missing != BASIN_MISSING_KEEP) s->missing = j->o->missing;
-    s->unknown = j->o->unknown;
-    if (j->o->date_format && !(s->date_format = basin_string_copy(j->o->date_format)))
+    s->unknown = j->t->unknown;
+    if (j->t->date_format && !(s->date_format = basin_string_copy(j->t->date_format)))
         return basin_fail_memory(j->error, "a schema");
     for (int t = 0; t < j->tables; t++)
         if (!j->table[t].edges) BASIN_TRY(settle_table(j, &j->table[t]));
@@ -188,11 +188,11 @@ static basin_status settle(basin_tables *j) {
         }
     basin_schema_column *time = choose_time(j);
     if (time) time->time = true;
-    if (time || !j->o->time) return BASIN_OK;
+    if (time || !j->t->time) return BASIN_OK;
     return basin_fail(
         j->error, BASIN_BAD_FILE,
         "%s: column '%s' holds neither numbers nor dates, expected the times of edges",
-        j->first->source->path, j->o->time);
+        j->first->source->path, j->t->time);
 }
 
 static basin_status check_base(basin_tables *j, int64_t had, int64_t now, const char *of) {
@@ -271,7 +271,7 @@ static basin_status fill_label(basin_tables *j, const basin_table_file *t,
                                const basin_table_rows *rows, int32_t node) {
     const char *text = basin_table_rows_trimmed(rows, t->at[BASIN_ROLE_LABEL]);
     int32_t *label = &j->network->label[node], found;
-    if (j->o->classes)
+    if (j->t->classes)
         found = is_none(text) ? -1 : basin_dictionary_find(&j->class_name, text);
     else if (!basin_cell_label(&found, text))
         return basin_table_rows_fail(
@@ -318,7 +318,7 @@ static basin_status fill_added(basin_tables *j) {
 
 /* Once the schema stands: the column of times, and the last time that counts. */
 static basin_status find_time(basin_tables *j) {
-    const char *until = j->o->until, *path = (j->first ? j->first : j->table)->source->path;
+    const char *until = j->t->until, *path = (j->first ? j->first : j->table)->source->path;
     for (size_t i = 0; i < j->schema->edges.columns; i++) {
         const basin_schema_column *c = &j->schema->edges.column[i];
         int at = c->time && j->first ? basin_table_column(j->first, c->name) : -1;
@@ -425,7 +425,7 @@ static basin_status end_of_edge(basin_tables *j, int32_t *node, const basin_tabl
     bool listed = j->node_tables || j->base_nodes; /* something else says which nodes there are */
     *node = basin_dictionary_find(&j->id, id);
     if (*node >= 0) return BASIN_OK;
-    if (!*id || (listed && j->o->unknown == BASIN_UNKNOWN_ERROR))
+    if (!*id || (listed && j->t->unknown == BASIN_UNKNOWN_ERROR))
         return basin_table_rows_fail(
             rows, j->error, ": node '%s' is %s", id,
             !*id ? "no name that a node could have"
@@ -435,7 +435,7 @@ static basin_status end_of_edge(basin_tables *j, int32_t *node, const basin_tabl
                 : "in no file of nodes (the option unknown: skip or add lets such pass)");
     if (listed && !*j->counts.unknown)
         snprintf(j->counts.unknown, sizeof j->counts.unknown, "%.39s", id);
-    if (listed && j->o->unknown == BASIN_UNKNOWN_SKIP) return BASIN_OK;
+    if (listed && j->t->unknown == BASIN_UNKNOWN_SKIP) return BASIN_OK;
     j->counts.added += listed;
     return basin_dictionary_add(&j->id, node, id, j->error);
 }
@@ -519,7 +519,7 @@ static void note_repeats(basin_tables *j) {
     const basin_facts *facts = &n->facts;
     int64_t different = 0;
     bool kinds = false;
-    if (j->o->keep_duplicates || j->o->self != BASIN_SELF_KEEP) return;
+    if (j->o->keep_duplicates || j->o->self != BASIN_SELF_LOOPS_KEEP) return;
     for (int r = 0; r < n->relations; r++) different += count_edges(&n->relation[r], n);
     for (int64_t i = 0; i < facts->count; i++) kinds = kinds || facts->kind[i] == BASIN_FACT_KIND;
     if (facts->count)
@@ -547,7 +547,7 @@ static bool has_union(const basin_network *base) {
 /* The ids and relations of the base are known before those of the tables. */
 static basin_status begin_base(basin_tables *j) {
     const basin_network *base = j->o->base;
-    char text[BASIN_NODE_TEXT];
+    char text[BASIN_MAX_NODE];
     int32_t number;
     j->base_nodes = base ? base->nodes : 0;
     for (int r = 0; base && r < base->relations; r++)
@@ -748,27 +748,28 @@ static void tables_free(basin_tables *j) {
     basin_dictionary_free(&j->relation);
     basin_dictionary_free(&j->class_name);
     basin_schema_free(j->schema);
-    basin_network_free(j->network);
+    basin_network_close(j->network);
     BASIN_FREE(j->seen, j->since, j);
 }
 
 basin_status basin_network_csv_read(basin_network **network, const basin_csv_source *source,
                                     int sources, const basin_network_options *options,
                                     basin_error *error) {
-    basin_network_options settled;
+    basin_settled_options settled;
     basin_tables *j;
     *network = NULL;
     BASIN_TRY(
         basin_schema_settle(&settled, basin_network_options_or(options), source[0].path, error));
     BASIN_TRY(BASIN_NEW(&j, 1, "tables", error));
-    j->o = &settled;
-    j->known = settled.schema;
+    const basin_network_options *o = j->o = &settled.network;
+    j->t = &settled.table;
+    j->known = o->schema;
     j->rules = (basin_column_rules){
-        settled.max_categories > 0 ? settled.max_categories : CATEGORIES, settled.date_format,
-        settled.base && settled.schema == settled.base->schema ? "the base" : "training"};
+        j->t->max_categories > 0 ? j->t->max_categories : CATEGORIES, j->t->date_format,
+        o->base && o->schema == o->base->schema ? "the base" : "training"};
     j->error = error;
     j->until = INFINITY;
-    j->limit = settled.memory ? settled.memory : basin_memory_share();
+    j->limit = o->memory ? o->memory : basin_memory_share();
     basin_status status = basin_tables_read_headers(j, source, sources);
     if (!status) status = make_network(j);
     if (!status) *network = j->network, j->network = NULL;

@@ -55,11 +55,11 @@ static bool is_listed(const char *list, char mark, const char *name) {
 /* Whether a column has the name of labels, the usual one or the options'. */
 static bool is_label(const basin_tables *j, const char *name) {
     return is_listed(roles[BASIN_ROLE_LABEL].usual, ' ', name) ||
-           (j->o->label && !strcasecmp(j->o->label, name));
+           (j->t->label && !strcasecmp(j->t->label, name));
 }
 
 static bool is_dropped(const basin_tables *j, const char *name) {
-    return is_listed(j->o->drop, ',', name);
+    return is_listed(j->t->drop, ',', name);
 }
 
 static const basin_schema_table *known_table(const basin_tables *j, bool edges) {
@@ -96,11 +96,11 @@ static const basin_schema_column *known_role(const basin_tables *j, basin_role r
 
 /* The column of a role: by option, schema, or a usual name that is not that of a feature. */
 static int find_role(const basin_tables *j, const basin_table_file *t, basin_role role) {
-    const char *const option[BASIN_ROLES] = {[BASIN_ROLE_ID] = j->o->id,
-                                             [BASIN_ROLE_LABEL] = j->o->label,
-                                             [BASIN_ROLE_FROM] = j->o->source,
-                                             [BASIN_ROLE_TO] = j->o->target,
-                                             [BASIN_ROLE_TYPE] = j->o->edge_type};
+    const char *const option[BASIN_ROLES] = {[BASIN_ROLE_ID] = j->t->id,
+                                             [BASIN_ROLE_LABEL] = j->t->label,
+                                             [BASIN_ROLE_FROM] = j->t->source,
+                                             [BASIN_ROLE_TO] = j->t->target,
+                                             [BASIN_ROLE_TYPE] = j->t->edge_type};
     const basin_schema_column *known = known_role(j, role);
     const char *usual = roles[role].usual;
     char name[WORD];
@@ -176,14 +176,14 @@ static basin_status settle_roles(basin_tables *j, basin_table_file *t) {
             return fail_both(j, t, BASIN_ROLE_FROM, "sources, targets");
         /* A column that training had not, or did not read so, makes no relations now. */
         bool known = j->known && (j->known->edges.columns || j->o->base);
-        if (known && !known_role(j, BASIN_ROLE_TYPE) && !j->o->edge_type) at[BASIN_ROLE_TYPE] = -1;
+        if (known && !known_role(j, BASIN_ROLE_TYPE) && !j->t->edge_type) at[BASIN_ROLE_TYPE] = -1;
         return BASIN_OK;
     }
-    if (at[BASIN_ROLE_ID] < 0 && j->o->id)
+    if (at[BASIN_ROLE_ID] < 0 && j->t->id)
         return basin_fail(j->error, BASIN_BAD_FILE, "%s: no column '%s' for the ids of nodes",
-                          t->source->path, j->o->id);
+                          t->source->path, j->t->id);
     if (at[BASIN_ROLE_ID] < 0) at[BASIN_ROLE_ID] = 0;
-    if (at[BASIN_ROLE_LABEL] == at[BASIN_ROLE_ID] && (j->o->label || j->o->id))
+    if (at[BASIN_ROLE_LABEL] == at[BASIN_ROLE_ID] && (j->t->label || j->t->id))
         return fail_both(j, t, BASIN_ROLE_ID, "ids, labels");
     return BASIN_OK;
 }
@@ -230,16 +230,16 @@ static basin_status fail_absent(basin_tables *j, const basin_table_file *table, 
 
 /* Every name that the options give; "none" for relations says that no column has them. */
 static basin_status check_names(basin_tables *j) {
-    const char *type = j->o->edge_type, *drop = j->o->drop;
+    const char *type = j->t->edge_type, *drop = j->t->drop;
     const struct {
         const char *name, *what;
         bool edges, nodes;
-    } given[] = {{j->o->source, "for the sources of edges", true, true},
-                 {j->o->target, "for the targets of edges", true, true},
-                 {j->o->label, "for labels in a file of nodes", false, true},
+    } given[] = {{j->t->source, "for the sources of edges", true, true},
+                 {j->t->target, "for the targets of edges", true, true},
+                 {j->t->label, "for labels in a file of nodes", false, true},
                  {type && strcmp(type, "none") != 0 ? type : NULL,
                   "for relations in a file of edges", true, false},
-                 {j->o->time, "for the times of edges", true, false}};
+                 {j->t->time, "for the times of edges", true, false}};
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i].name && !is_there(j, given[i].name, given[i].edges, given[i].nodes))
             return fail_absent(j, NULL, given[i].name, given[i].what);
@@ -295,7 +295,7 @@ static basin_status bind_schema(basin_tables *j) {
         if (!found && !j->absent) j->absent = known->column[i].name;
         if (found) BASIN_TRY(basin_column_know(found, &known->column[i], j->error));
     }
-    if (type && j->first && !j->o->edge_type && !is_there(j, type->name, true, false))
+    if (type && j->first && !j->t->edge_type && !is_there(j, type->name, true, false))
         return fail_absent(j, NULL, type->name,
                            which_has(j, "for relations, with which the detector was trained",
                                      "for relations, which the base has"));
@@ -337,10 +337,10 @@ static basin_status know_facts(basin_tables *j) {
     const basin_schema_table *known = &j->known->edges;
     for (size_t i = 0; i < known->columns; i++) {
         const char *name = known->column[i].name;
-        if (j->o->time && known->column[i].time && strcasecmp(name, j->o->time) != 0)
+        if (j->t->time && known->column[i].time && strcasecmp(name, j->t->time) != 0)
             return basin_fail(j->error, BASIN_BAD_VALUE,
                               "%s: time is '%s'; in training it was '%s', expected that",
-                              j->first->source->path, j->o->time, name);
+                              j->first->source->path, j->t->time, name);
     }
     for (size_t i = 0; i < known->columns; i++) {
         const char *name = known->column[i].name;
@@ -474,7 +474,7 @@ static void note_table(basin_tables *j, const basin_table_file *t) {
     if (t->latin)
         basin_network_add_note(j->network, "%s%s holds text that is not UTF-8, taken as Latin-1",
                                of, t->source->path);
-    if (type >= 0 && !j->o->edge_type && !j->known)
+    if (type >= 0 && !j->t->edge_type && !j->known)
         basin_network_add_note(j->network,
                                "edges: by its name column '%s' tells relations, not a fact of an "
                                "edge; the relation column 'none' reads it as one",
@@ -510,5 +510,5 @@ void basin_tables_note(basin_tables *j) {
                                c->filled);
     if (c->late)
         basin_network_add_note(j->network, "edges: %" PRId64 " left out: later than %s", c->late,
-                               j->o->until);
+                               j->t->until);
 }

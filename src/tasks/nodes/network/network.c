@@ -1,6 +1,7 @@
 /* The container of a network: nodes with features, labels, ids, masks; relations are in csr.c. */
 #include "tasks/nodes/network/network.h"
 #include "base/shape.h"
+#include "base/sized.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -11,6 +12,11 @@
 const basin_network_options *basin_network_options_or(const basin_network_options *options) {
     static const basin_network_options defaults = {0};
     return options ? options : &defaults;
+}
+
+const basin_table_options *basin_table_options_of(const basin_network_options *options) {
+    static const basin_table_options defaults = {0};
+    return options->table ? options->table : &defaults;
 }
 
 basin_status basin_network_new(basin_network **network, const char *path, int64_t nodes,
@@ -66,7 +72,7 @@ void basin_facts_free(basin_facts *facts) {
     *facts = (basin_facts){0};
 }
 
-void basin_network_free(basin_network *n) {
+void basin_network_close(basin_network *n) {
     if (!n) return;
     void *const array[] = {n->feature, n->label,  n->train, n->val,
                            n->test,    n->origin, n->since, n->known};
@@ -199,7 +205,7 @@ static int64_t first_gap(const basin_network *network) {
 
 static basin_status fail_gap(const basin_network *network, int64_t at, basin_error *error) {
     int64_t node = at / network->features, column = at % network->features;
-    char text[BASIN_NODE_TEXT];
+    char text[BASIN_MAX_NODE];
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: feature %" PRId64 "%s%s of node %s is %s, expected a number (the option "
                       "missing: zero or mean fills such gaps)",
@@ -275,7 +281,7 @@ static int32_t one_hot(const basin_tensor *y, int64_t i) {
 static basin_status read_label(int32_t *label, const basin_network *n, const basin_tensor *y,
                                int64_t i, basin_error *error) {
     double v = basin_tensor_at(y, i);
-    char text[BASIN_NODE_TEXT];
+    char text[BASIN_MAX_NODE];
     if (isnan(v)) v = -1; /* a label that is not known */
     if (v != floor(v) || v < -1 || v > INT16_MAX)
         return basin_fail(
@@ -397,29 +403,32 @@ static const char *name_at(const basin_names *names, int64_t i) {
 }
 
 const char *basin_network_id(const basin_network *network, int64_t node,
-                             char text[BASIN_NODE_TEXT]) {
+                             char text[BASIN_MAX_NODE]) {
     const char *id = network->id.count ? name_at(&network->id, node) : NULL;
     if (id) return id;
     int64_t number = network->origin ? network->origin[node] : node;
-    snprintf(text, BASIN_NODE_TEXT, "%" PRId64, number);
+    snprintf(text, BASIN_MAX_NODE, "%" PRId64, number);
     return text;
 }
 
-basin_network_view basin_network_get_view(const basin_network *network) {
-    return (basin_network_view){.path = network->path,
-                                .note = network->note,
-                                .nodes = network->nodes,
-                                .features = network->features,
-                                .feature = network->feature,
-                                .label = network->label,
-                                .relations = network->relations,
-                                .directed = network->directed,
-                                .splits = network->splits};
+void basin_network_get_view(basin_network_view *view, const basin_network *network) {
+    basin_network_view all = {.path = network->path,
+                              .note = network->note,
+                              .nodes = network->nodes,
+                              .features = network->features,
+                              .feature = network->feature,
+                              .label = network->label,
+                              .relations = network->relations,
+                              .directed = network->directed,
+                              .splits = network->splits};
+    basin_info_fill(view, &all, sizeof all);
 }
 
-basin_relation_view basin_network_get_relation(const basin_network *network, int relation) {
+void basin_network_get_relation(basin_relation_view *view, const basin_network *network,
+                                int relation) {
     const basin_relation *r = &network->relation[relation];
-    return (basin_relation_view){r->name, r->edges, r->row, r->col};
+    basin_relation_view all = {0, r->name, r->edges, r->row, r->col};
+    basin_info_fill(view, &all, sizeof all);
 }
 
 const char *basin_network_column(const basin_network *network, int64_t feature) {
@@ -466,10 +475,10 @@ basin_status basin_network_set_classes(basin_network *network, const char *const
 }
 
 const char *basin_network_class(const basin_network *network, int32_t label,
-                                char text[BASIN_NODE_TEXT]) {
+                                char text[BASIN_MAX_NODE]) {
     if (label >= 0 && label < network->class_name.count)
         return name_at(&network->class_name, label);
-    snprintf(text, BASIN_NODE_TEXT, "%d", label);
+    snprintf(text, BASIN_MAX_NODE, "%d", label);
     return text;
 }
 

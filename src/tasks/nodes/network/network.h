@@ -84,8 +84,10 @@ struct basin_network {
 };
 
 /* A network freed at the end of its scope, unless the variable is NULL. */
-#define BASIN_NETWORK_AT_EXIT BASIN_AT_EXIT(basin_network_free_at)
-static inline void basin_network_free_at(basin_network **network) { basin_network_free(*network); }
+#define BASIN_NETWORK_AT_EXIT BASIN_AT_EXIT(basin_network_close_at)
+static inline void basin_network_close_at(basin_network **network) {
+    basin_network_close(*network);
+}
 
 /* ---- files ---- */
 
@@ -229,7 +231,11 @@ basin_status basin_schema_facts(basin_facts *facts, const basin_schema *schema, 
 basin_status basin_network_check_columns(const basin_network *network, const basin_schema *schema,
                                          basin_error *error);
 /* Where a schema decides, what options leave open comes from it; an error where they contradict. */
-basin_status basin_schema_settle(basin_network_options *settled,
+typedef struct basin_settled_options {
+    basin_network_options network; /* its `table` is the one below */
+    basin_table_options table;
+} basin_settled_options;
+basin_status basin_schema_settle(basin_settled_options *settled,
                                  const basin_network_options *options, const char *path,
                                  basin_error *error);
 
@@ -319,6 +325,7 @@ void basin_network_release_names(const basin_network *network, basin_names *name
 
 /* `options`, or the defaults in place of NULL. */
 const basin_network_options *basin_network_options_or(const basin_network_options *options);
+const basin_table_options *basin_table_options_of(const basin_network_options *options);
 
 /* Room for features [N, F], not filled; owned by the network. */
 basin_status basin_network_alloc_features(basin_network *network, int64_t features,

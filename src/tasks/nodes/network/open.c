@@ -54,7 +54,8 @@ static basin_status list_tables(basin_csv_source *source, int *sources, basin_ad
                                 basin_error *error) {
     char digest[BASIN_SHA256_TEXT];
     if (!basin_journal_is(path)) {
-        source[(*sources)++] = (basin_csv_source){.path = path, .no_header = o->no_header};
+        source[(*sources)++] =
+            (basin_csv_source){.path = path, .no_header = basin_table_options_of(o)->headerless};
         return BASIN_OK;
     }
     if (!o->base)
@@ -84,8 +85,8 @@ static basin_status open_csv(basin_network **network, const char *const *path, i
         if (i && stream) status = content_open(&kept[i], files, path[i], options, error);
         const basin_map *map = i ? &kept[i].map : &first->map;
         if (stream)
-            source[sources++] =
-                (basin_csv_source){path[i], map->data, map->size, options->no_header};
+            source[sources++] = (basin_csv_source){path[i], map->data, map->size,
+                                                   basin_table_options_of(options)->headerless};
         else
             status = list_tables(source, &sources, &journal[i], path[i], options, error);
     }
@@ -103,26 +104,27 @@ static const char is_no_csv[] = "is no CSV", edges_stay[] = "its edges stay as t
 
 static basin_status refuse(const basin_network_options *o, int kind, const char *path,
                            const char *why, bool directed, basin_error *error) {
+    const basin_table_options *t = basin_table_options_of(o);
     const struct {
         int kind;
         const char *name;
         bool set;
-    } option[] = {{OF_TABLES, "id", o->id},
-                  {OF_TABLES, "label", o->label},
-                  {OF_TABLES, "source", o->source},
-                  {OF_TABLES, "target", o->target},
-                  {OF_TABLES, "relation_column", o->edge_type},
-                  {OF_TABLES, "drop", o->drop},
-                  {OF_TABLES, "max_categories", o->max_categories > 0},
-                  {OF_TABLES, "date_format", o->date_format},
-                  {OF_TABLES, "no_header", o->no_header},
+    } option[] = {{OF_TABLES, "id", t->id},
+                  {OF_TABLES, "label", t->label},
+                  {OF_TABLES, "source", t->source},
+                  {OF_TABLES, "target", t->target},
+                  {OF_TABLES, "relation_column", t->edge_type},
+                  {OF_TABLES, "drop", t->drop},
+                  {OF_TABLES, "max_categories", t->max_categories > 0},
+                  {OF_TABLES, "date_format", t->date_format},
+                  {OF_TABLES, "no_header", t->headerless},
                   {OF_TABLES, "base", o->base},
-                  {OF_TABLES, "time", o->time},
-                  {OF_TABLES, "until", o->until},
-                  {OF_TABLES, "unknown", o->unknown != BASIN_UNKNOWN_ERROR},
+                  {OF_TABLES, "time", t->time},
+                  {OF_TABLES, "until", t->until},
+                  {OF_TABLES, "unknown", t->unknown != BASIN_UNKNOWN_ERROR},
                   {OF_EDGES, "directed", o->directed && !directed},
                   {OF_EDGES, "keep_duplicates", o->keep_duplicates},
-                  {OF_EDGES, "self_loops", o->self != BASIN_SELF_KEEP},
+                  {OF_EDGES, "self_loops", o->self != BASIN_SELF_LOOPS_KEEP},
                   {OF_NODES, "missing", o->missing != BASIN_MISSING_ERROR},
                   {OF_NODES, "unlabelled_first", o->unlabelled_first > 0},
                   {OF_NODES, "split_time", o->split_time}};
@@ -144,7 +146,7 @@ basin_status basin_network_options_check_parts(const basin_network_options *opti
 static basin_status open_content(basin_network **network, const content *c, basin_digests *files,
                                  const char *const *path, int paths,
                                  const basin_network_options *options, basin_error *error) {
-    basin_network_options how;
+    basin_settled_options how;
     if (!is_bundle(c->map.data, c->map.size)) {
         BASIN_TRY(basin_schema_settle(&how, options, path[0], error));
         return open_csv(network, path, paths, c, files, options, error);
@@ -158,8 +160,8 @@ static basin_status open_content(basin_network **network, const content *c, basi
                           "%s: is a network by itself, expected tables to add to another", path[0]);
     BASIN_TRY(refuse(options, OF_TABLES, path[0], is_no_csv, false, error));
     BASIN_TRY(basin_schema_settle(&how, options, path[0], error));
-    how.missing = BASIN_MISSING_KEEP; /* until the schema is known */
-    return read_bundle(network, path[0], &how, error);
+    how.network.missing = BASIN_MISSING_KEEP; /* until the schema is known */
+    return read_bundle(network, path[0], &how.network, error);
 }
 
 /* Standard input can be read once. */
@@ -235,21 +237,22 @@ static void network_find_now(basin_network *network) {
 
 basin_status basin_network_finish(basin_network *network, const basin_network_options *options,
                                   basin_error *error) {
-    basin_network_options how;
+    basin_settled_options settled;
+    const basin_network_options *how = &settled.network;
     basin_schema **own = &network->schema;
-    BASIN_TRY(basin_schema_settle(&how, options, network->path, error));
+    BASIN_TRY(basin_schema_settle(&settled, options, network->path, error));
     if (options->unite && basin_network_main_relation(network) < 0)
         BASIN_TRY(basin_network_add_union(network, error));
-    if (!*own) BASIN_TRY(basin_schema_of(own, network, how.missing, error));
+    if (!*own) BASIN_TRY(basin_schema_of(own, network, how->missing, error));
     if (options->schema) { /* tables that add to a base were read by its schema */
         BASIN_TRY(basin_network_match(network, options->schema, error));
     } else {
         (*own)->directed = network->directed;
-        bool read = !network->file && how.missing != BASIN_MISSING_KEEP;
-        if (read) (*own)->missing = how.missing;
+        bool read = !network->file && how->missing != BASIN_MISSING_KEEP;
+        if (read) (*own)->missing = how->missing;
         BASIN_TRY(basin_schema_set_relations(*own, network, error));
     }
-    BASIN_TRY(basin_network_fill_missing(network, how.missing, error));
+    BASIN_TRY(basin_network_fill_missing(network, how->missing, error));
     network_find_now(network);
     if (options->split_time)
         BASIN_TRY(basin_network_split_by_time(network, options->split_time, options->split_train,
@@ -280,7 +283,8 @@ static basin_status read_texts(basin_network **network, const char *const *path,
                                const basin_network_options *o, basin_error *error) {
     BASIN_SCRATCH(basin_csv_source, source, paths, "tables", error);
     for (int i = 0; i < paths; i++)
-        source[i] = (basin_csv_source){path[i], o->text[i], strlen(o->text[i]), false};
+        source[i] =
+            (basin_csv_source){path[i], o->table->text[i], strlen(o->table->text[i]), false};
     return basin_network_csv_read(network, source, paths, o, error);
 }
 
@@ -291,7 +295,7 @@ static basin_status open_files(basin_network **network, basin_digests *files,
     *network = NULL;
     if (paths < 1) return basin_fail(error, BASIN_BAD_VALUE, "no file to open");
     BASIN_TRY(check_inputs(path, paths, error));
-    if (o->text) {
+    if (o->table && o->table->text) {
         BASIN_TRY(read_texts(&n, path, paths, o, error));
     } else {
         BASIN_AT_EXIT(content_close) content c = {0};
@@ -314,13 +318,14 @@ static basin_status open_files(basin_network **network, basin_digests *files,
 /* What was read, and what of it counts: for the record. */
 static basin_status take_record(basin_network *n, basin_digests *files, const char *const *path,
                                 int paths, const basin_network_options *o, basin_error *error) {
+    const basin_table_options *t = basin_table_options_of(o);
     const char *name[] = {"time", "until", "split_time"},
-               *value[] = {o->time, o->until, o->split_time};
+               *value[] = {t->time, t->until, o->split_time};
     char text[1000] = "";
     n->files = *files, *files = (basin_digests){0};
     for (int i = 0; i < paths; i++)
-        if (o->text)
-            BASIN_TRY(basin_digests_add(&n->files, path[i], o->text[i], strlen(o->text[i]), error));
+        if (t->text)
+            BASIN_TRY(basin_digests_add(&n->files, path[i], t->text[i], strlen(t->text[i]), error));
         else if (!basin_stream_is(path[i]))
             BASIN_TRY(basin_digests_add_later(&n->files, path[i], error));
     for (int i = 0; i < 3; i++)
@@ -340,6 +345,6 @@ basin_status basin_network_open(basin_network **network, const char *const *path
     const basin_network_options *how = basin_network_options_or(options);
     BASIN_TRY(open_files(network, &files, path, paths, how, error));
     basin_status status = take_record(*network, &files, path, paths, how, error);
-    if (status) basin_network_free(*network), *network = NULL;
+    if (status) basin_network_close(*network), *network = NULL;
     return status;
 }

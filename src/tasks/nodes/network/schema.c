@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/sized.h"
 #include "tasks/nodes/network/network.h"
 
 basin_status basin_schema_new(basin_schema **schema, basin_error *error) {
@@ -161,28 +162,34 @@ basin_status basin_schema_of(basin_schema **schema, const basin_network *network
 }
 
 /* What is still open comes from the schema; what was refused in so many words is an error. */
-static void settle_choices(basin_network_options *o, const basin_schema *s) {
+static void settle_choices(basin_network_options *o, basin_table_options *t,
+                           const basin_schema *s) {
     if (s && o->missing == BASIN_MISSING_ERROR) o->missing = s->missing;
-    if (s && o->unknown == BASIN_UNKNOWN_ERROR) o->unknown = s->unknown;
-    if (s && !o->date_format) o->date_format = s->date_format;
+    if (s && t->unknown == BASIN_UNKNOWN_ERROR) t->unknown = s->unknown;
+    if (s && !t->date_format) t->date_format = s->date_format;
     if (o->missing == BASIN_MISSING_REFUSE) o->missing = BASIN_MISSING_ERROR;
-    if (o->unknown == BASIN_UNKNOWN_REFUSE) o->unknown = BASIN_UNKNOWN_ERROR;
+    if (t->unknown == BASIN_UNKNOWN_REFUSE) t->unknown = BASIN_UNKNOWN_ERROR;
 }
 
-basin_status basin_schema_settle(basin_network_options *settled,
+basin_status basin_schema_settle(basin_settled_options *settled,
                                  const basin_network_options *options, const char *path,
                                  basin_error *error) {
-    *settled = *options;
-    if (!settled->schema && options->base) settled->schema = options->base->schema;
-    const basin_schema *s = settled->schema;
-    settle_choices(settled, s);
+    basin_network_options *o = &settled->network;
+    BASIN_TRY(BASIN_SIZE_CHECK(options, "basin_network_options", error));
+    BASIN_TRY(BASIN_SIZE_CHECK(options->table, "basin_table_options", error));
+    *o = *options;
+    settled->table = *basin_table_options_of(options);
+    o->table = &settled->table;
+    if (!o->schema && options->base) o->schema = options->base->schema;
+    const basin_schema *s = o->schema;
+    settle_choices(o, &settled->table, s);
     if (!s) return BASIN_OK;
     if (options->directed && !s->directed)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: directed is asked for; the detector was trained on a graph whose "
                           "edges go both ways",
                           path);
-    settled->directed = s->directed;
+    o->directed = s->directed;
     return BASIN_OK;
 }
 

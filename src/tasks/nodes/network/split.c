@@ -17,9 +17,9 @@ static void cut_class(uint8_t *part, int64_t *node, int64_t count, double ratio,
     if (train > count) train = count;
     int64_t val = llround((double)(count - train) / 3);
     for (int64_t i = 0; i < count; i++)
-        part[node[i]] = i < train         ? BASIN_PART_TRAIN
-                        : i < train + val ? BASIN_PART_VAL
-                                          : BASIN_PART_TEST;
+        part[node[i]] = i < train         ? BASIN_SPLIT_TRAIN
+                        : i < train + val ? BASIN_SPLIT_VAL
+                                          : BASIN_SPLIT_TEST;
 }
 
 basin_status basin_split_stratified(uint8_t *part, const basin_network *network, double ratio,
@@ -32,7 +32,7 @@ basin_status basin_split_stratified(uint8_t *part, const basin_network *network,
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no node has a label to split by",
                           network->path);
     BASIN_SCRATCH_RAW(int64_t, node, network->nodes, "a split", error);
-    memset(part, BASIN_PART_NONE, (size_t)network->nodes);
+    memset(part, BASIN_SPLIT_NONE, (size_t)network->nodes);
     for (int32_t label = 0; label <= most; label++) {
         int64_t count = 0;
         for (int64_t i = 0; i < network->nodes; i++)
@@ -59,11 +59,11 @@ basin_status basin_split_from_masks(uint8_t *part, const basin_network *network,
             return basin_fail(error, BASIN_BAD_VALUE,
                               "%s: node %" PRId64 " is in two parts of split %" PRId64,
                               network->path, i, split);
-        part[i] = train  ? BASIN_PART_TRAIN
-                  : val  ? BASIN_PART_VAL
-                  : test ? BASIN_PART_TEST
-                         : BASIN_PART_NONE;
-        if (!network->label || network->label[i] < 0) part[i] = BASIN_PART_NONE;
+        part[i] = train  ? BASIN_SPLIT_TRAIN
+                  : val  ? BASIN_SPLIT_VAL
+                  : test ? BASIN_SPLIT_TEST
+                         : BASIN_SPLIT_NONE;
+        if (!network->label || network->label[i] < 0) part[i] = BASIN_SPLIT_NONE;
     }
     return BASIN_OK;
 }

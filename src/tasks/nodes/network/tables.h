@@ -58,8 +58,9 @@ typedef struct basin_table_counts {
 
 typedef struct basin_tables {
     const basin_network_options *o;
-    const basin_schema *known; /* the options', or NULL */
-    basin_schema *schema;      /* of what is read */
+    const basin_table_options *t; /* of `o` */
+    const basin_schema *known;    /* the options', or NULL */
+    basin_schema *schema;         /* of what is read */
     basin_column_rules rules;
     basin_table_file table[BASIN_MOST_TABLES];
     int tables, node_tables;

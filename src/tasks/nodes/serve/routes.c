@@ -128,7 +128,7 @@ static basin_status put_score(FILE *file, bool *known, const basin_request *r, c
         return basin_fail(error, BASIN_IO, "not all ids were done within %g s",
                           r->server->o->timeout);
     BASIN_TRY(
-        basin_nodes_live_get(&score, g->live, (const char *const *)&id->valuestring, 1, error));
+        basin_nodes_live_predict(&score, g->live, (const char *const *)&id->valuestring, 1, error));
     *known = score.node >= 0;
     if (*known) basin_times_add(&m->node, basin_clock() - begun);
     if (*known && r->route == EXPLAIN)

@@ -9,7 +9,7 @@
 static void generation_free(basin_generation *g) {
     if (!g) return;
     basin_nodes_live_close(g->live);
-    basin_network_free(g->network);
+    basin_network_close(g->network);
     basin_nodes_close(g->model);
     free(g);
 }

@@ -137,7 +137,7 @@ static inline basin_status read_table(basin_network **n, const table *t, const l
     basin_status status = basin_network_csv_read(n, source, 2, o, error);
     if (!status) status = basin_network_finish(*n, o, error);
     if (!status) return BASIN_OK;
-    basin_network_free(*n);
+    basin_network_close(*n);
     *n = NULL;
     return status;
 }

@@ -26,7 +26,7 @@ static basin_network *read_tables(void **state, const char *nodes, const char *e
 static const char edges[] = "src,dst\na,b\nb,c\nc,d\n";
 
 static void expect(const basin_network *n, const int32_t *label, const char *const *name) {
-    char text[BASIN_NODE_TEXT];
+    char text[BASIN_MAX_NODE];
     for (int64_t i = 0; i < n->nodes; i++) {
         assert_int_equal(n->label[i], label[i]);
         if (label[i] >= 0) assert_string_equal(basin_network_class(n, n->label[i], text), name[i]);
@@ -34,7 +34,8 @@ static void expect(const basin_network *n, const int32_t *label, const char *con
 }
 
 TEST(words_are_numbered_by_name) {
-    basin_network_options options = {.classes = true, .label = "kind"};
+    basin_network_options options = {.table =
+                                         &(basin_table_options){.classes = true, .label = "kind"}};
     BASIN_AT_EXIT(free_network)
     basin_network *n = read_tables(
         state, "id,x,kind\na,1, yes \nb,2,\"maybe, not\"\nc,3,\nd,4,no\n", edges, &options);
@@ -44,7 +45,7 @@ TEST(words_are_numbered_by_name) {
 
 /* 10 is behind 9; -1 and ? are no class; 2 and 2.0 are two names. */
 TEST(numbers_are_numbered_as_numbers) {
-    basin_network_options options = {.classes = true};
+    basin_network_options options = {.table = &(basin_table_options){.classes = true}};
     BASIN_AT_EXIT(free_network)
     basin_network *n =
         read_tables(state, "id,x,label\na,1,10\nb,2,9\nc,3,-1\nd,4,?\n", edges, &options);
@@ -53,12 +54,12 @@ TEST(numbers_are_numbered_as_numbers) {
 
 /* Without the option labels are those of a detector, and other words are errors. */
 TEST(detectors_read_as_before) {
-    basin_network_options options = {.label = "kind"};
+    basin_network_options options = {.table = &(basin_table_options){.label = "kind"}};
     char path[2][PATH_TEXT];
     basin_network *n =
         read_tables(state, "id,x,kind\na,1,yes\nb,2,no\nc,3,\nd,4,1\n", edges, &options);
     expect(n, (const int32_t[]){1, 0, -1, 1}, (const char *const[]){"1", "0", "", "1"});
-    basin_network_free(n);
+    basin_network_close(n);
     put(state, "nodes.csv", "id,x,kind\na,1,oak\nb,2,no\nc,3,\nd,4,1\n");
     const char *list[2] = {folder_path(path[0], state, "nodes.csv"),
                            folder_path(path[1], state, "edges.csv")};
@@ -68,7 +69,8 @@ TEST(detectors_read_as_before) {
 
 /* Classes that are there keep their numbers; new ones come behind them. */
 TEST(tables_add_classes) {
-    basin_network_options options = {.classes = true, .label = "kind"};
+    basin_network_options options = {.table =
+                                         &(basin_table_options){.classes = true, .label = "kind"}};
     BASIN_AT_EXIT(free_network)
     basin_network *base =
         read_tables(state, "id,x,kind\na,1,oak\nb,2,elm\nc,3,\nd,4,oak\n", edges, &options);
@@ -82,8 +84,9 @@ TEST(tables_add_classes) {
 
 /* A file that is mapped, and parts of a graph, call classes as the table does. */
 TEST(files_and_parts_keep_names) {
-    basin_network_options options = {.classes = true, .label = "kind"};
-    char path[PATH_TEXT], text[BASIN_NODE_TEXT];
+    basin_network_options options = {.table =
+                                         &(basin_table_options){.classes = true, .label = "kind"}};
+    char path[PATH_TEXT], text[BASIN_MAX_NODE];
     const char *list[] = {folder_path(path, state, "g.basin")};
     basin_network *again,
         *n = read_tables(state, "id,x,kind\na,1,oak\nb,2,elm\nc,3,\nd,4,oak\n", edges, &options);
@@ -96,12 +99,12 @@ TEST(files_and_parts_keep_names) {
     assert_int_equal(basin_network_write(path, n, NULL), BASIN_OK);
     assert_int_equal(basin_network_open(&again, list, 1, NULL, NULL), BASIN_OK);
     assert_string_equal(basin_network_class(again, 0, text), "elm");
-    basin_network_free(again);
+    basin_network_close(again);
     n->class_name.at[1] = INT64_C(1) << 40; /* in the middle of the file, not at its ends */
     assert_int_equal(basin_network_write(path, n, NULL), BASIN_OK);
     assert_int_equal(basin_network_open(&again, list, 1, NULL, &error), BASIN_BAD_FILE);
     assert_non_null(strstr(error.text, "class name 0 runs from byte 0 to 1099511627776"));
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

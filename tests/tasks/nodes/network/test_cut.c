@@ -86,7 +86,7 @@ TEST(parts_make_up_the_whole) {
             for (int64_t k = 0; k < count; k++) check_part(n, p, p->part[k]);
             check_face(n, p);
             basin_parts_close(p);
-            basin_network_free(n);
+            basin_network_close(n);
         }
 }
 

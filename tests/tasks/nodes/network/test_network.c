@@ -37,11 +37,11 @@ TEST(treats_loops_and_duplicates) {
         int64_t edges;
     } trial[] = {
         {{0}, 4}, /* 0-0, 0-1, 1-0, 2-2 */
-        {{.self = BASIN_SELF_DROP}, 2},
-        {{.self = BASIN_SELF_ADD}, 5},
+        {{.self = BASIN_SELF_LOOPS_DROP}, 2},
+        {{.self = BASIN_SELF_LOOPS_ADD}, 5},
         {{.keep_duplicates = true}, 8},
         {{.keep_duplicates = true, .directed = true}, 5},
-        {{.self = BASIN_SELF_ADD, .directed = true}, 5},
+        {{.self = BASIN_SELF_LOOPS_ADD, .directed = true}, 5},
     };
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
         basin_network *n;
@@ -49,7 +49,7 @@ TEST(treats_loops_and_duplicates) {
         assert_int_equal(basin_network_add_relation(n, "e", &e, &trial[i].o, NULL), BASIN_OK);
         assert_int_equal(n->relation[0].edges, trial[i].edges);
         assert_int_equal(basin_network_check(n, NULL), BASIN_OK);
-        basin_network_free(n);
+        basin_network_close(n);
     }
 }
 
@@ -91,7 +91,7 @@ TEST(refuses_bad_numbers) {
     e.count = 1;
     assert_int_equal(basin_network_add_relation(n, "a", &e, NULL, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "small: two relations are called 'a'");
-    basin_network_free(n);
+    basin_network_close(n);
     assert_int_equal(basin_network_new(&n, "t", 0, &error), BASIN_BAD_VALUE);
     assert_int_equal(basin_network_new(&n, "t", INT64_MAX, &error), BASIN_BAD_VALUE);
 }
@@ -109,7 +109,7 @@ TEST(fills_what_is_missing) {
         if (!missing) assert_non_null(strstr(error.text, "feature 1 of node 0 is missing or NaN"));
         if (missing) assert_true(n->feature[1] == (missing == BASIN_MISSING_MEAN ? 6 : 0));
         if (missing) assert_true(n->feature[4] == (missing == BASIN_MISSING_MEAN ? 2 : 0));
-        basin_network_free(n);
+        basin_network_close(n);
     }
 }
 
@@ -125,7 +125,7 @@ TEST(reads_labels) {
     const int32_t wanted[] = {-1, 1, -1, 1};
     assert_memory_equal(n->label, wanted, sizeof wanted);
     assert_non_null(strstr(n->note, "all labels are 1"));
-    basin_network_free(n);
+    basin_network_close(n);
     assert_int_equal(basin_network_new(&n, "t", 4, NULL), BASIN_OK);
     assert_int_equal(basin_network_greatest_label(n), -1);
     assert_int_equal(basin_network_set_label_tensor(n, &z, NULL, NULL), BASIN_OK);
@@ -134,11 +134,11 @@ TEST(reads_labels) {
     assert_memory_equal(n->label, of_hot, sizeof of_hot);
     assert_int_equal(basin_network_count_label(n, 1), 2);
     assert_null(n->note);
-    basin_network_free(n);
+    basin_network_close(n);
     assert_int_equal(basin_network_new(&n, "t", 4, NULL), BASIN_OK);
     assert_failure(basin_network_set_label_tensor(n, &bad, NULL, &failure), BASIN_BAD_VALUE,
                    "the label of node 1 is 0.5");
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 TEST(unites_relations) {
@@ -181,7 +181,7 @@ TEST(makes_pairs) {
             basin_pairs_free(&p);
             basin_pairs_free(&q);
         }
-        basin_network_free(n);
+        basin_network_close(n);
     }
 }
 
@@ -197,14 +197,14 @@ TEST(induces_parts) {
     assert_memory_equal(part->origin, node, sizeof node);
     assert_true(part->feature[0] == 6 && part->feature[5] == 5);
     assert_int_equal(part->label[0], 1);
-    char text[BASIN_NODE_TEXT];
+    char text[BASIN_MAX_NODE];
     assert_string_equal(basin_network_id(part, 2, text), "2");
     assert_string_equal(basin_network_id(part, 0, text), "3");
-    basin_network_free(part);
+    basin_network_close(part);
     const int64_t twice[] = {1, 1};
     assert_int_equal(basin_network_induce(&part, n, twice, 2, &failure), BASIN_BAD_VALUE);
     assert_null(part);
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 /* A ring of 40 with a hub: samples hold what their fan-outs say, repeat, and change by stream. */
@@ -216,7 +216,7 @@ TEST(samples_neighbourhoods) {
         edge[4 * i + 2] = i, edge[4 * i + 3] = 7;
     }
     basin_edges e = {edge, edge + 1, BASIN_I32, 2, 2 * NODES};
-    basin_network_options o = {.self = BASIN_SELF_DROP};
+    basin_network_options o = {.self = BASIN_SELF_LOOPS_DROP};
     basin_network *n, *a, *b, *c;
     assert_int_equal(basin_network_new(&n, "t", NODES, NULL), BASIN_OK);
     assert_int_equal(basin_network_add_relation(n, "e", &e, &o, NULL), BASIN_OK);
@@ -241,15 +241,15 @@ TEST(samples_neighbourhoods) {
     bool same =
         a->nodes == c->nodes && !memcmp(a->origin, c->origin, (size_t)a->nodes * sizeof *a->origin);
     assert_false(same);
-    basin_network_free(b);
-    basin_network_free(c);
+    basin_network_close(b);
+    basin_network_close(c);
     const int64_t all[] = {0}; /* neighbours */
     spec = (basin_sample_spec){.fanout = all, .steps = 1};
     assert_int_equal(basin_network_sample(&b, n, target, 2, &spec, NULL), BASIN_OK);
     assert_int_equal(b->nodes, NODES);
-    basin_network_free(a);
-    basin_network_free(b);
-    basin_network_free(n);
+    basin_network_close(a);
+    basin_network_close(b);
+    basin_network_close(n);
 }
 
 TEST(counts_equal_neighbours) {

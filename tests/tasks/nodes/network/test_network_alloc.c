@@ -27,14 +27,15 @@ static basin_status use(void *context) {
     basin_sample_spec spec = {.fanout = fanout, .steps = 2};
     basin_status status = build(&n);
     if (!status) status = basin_network_add_union(n, NULL);
-    if (!status) status = basin_network_pairs(&pairs, n, 0, BASIN_SELF_ADD, n->nodes, 0, NULL);
+    if (!status)
+        status = basin_network_pairs(&pairs, n, 0, BASIN_SELF_LOOPS_ADD, n->nodes, 0, NULL);
     if (!status) status = basin_network_induce(&part, n, node, 3, NULL);
     if (!status) status = basin_network_sample(&batch, n, node, 1, &spec, NULL);
     if (!status) status = basin_split_stratified(split, n, 0.4, 1, 0, NULL);
     basin_pairs_free(&pairs);
-    basin_network_free(batch);
-    basin_network_free(part);
-    basin_network_free(n);
+    basin_network_close(batch);
+    basin_network_close(part);
+    basin_network_close(n);
     return status;
 }
 
@@ -44,7 +45,7 @@ static basin_status write_file(void *path) {
     basin_network *n = NULL;
     basin_status status = build(&n);
     if (!status) status = basin_network_write(path, n, NULL);
-    basin_network_free(n);
+    basin_network_close(n);
     return status;
 }
 
@@ -52,7 +53,7 @@ static basin_status read_file(void *path) {
     basin_network *n;
     const char *paths[] = {path};
     basin_status status = basin_network_open(&n, paths, 1, NULL, NULL);
-    basin_network_free(n);
+    basin_network_close(n);
     return status;
 }
 
@@ -74,7 +75,7 @@ static basin_status read_csv(void *context) {
                                  {.path = "n", .data = nodes, .size = sizeof nodes - 1}};
     basin_network *n;
     basin_status status = basin_network_csv_read(&n, source, 2, NULL, NULL);
-    basin_network_free(n);
+    basin_network_close(n);
     return status;
 }
 
@@ -89,7 +90,7 @@ static basin_status read_more(void *context) {
     basin_network *n;
     basin_status status = basin_network_csv_read(&n, source, 2, &o, NULL);
     if (!status) status = basin_network_finish(n, &o, NULL);
-    basin_network_free(n);
+    basin_network_close(n);
     return status;
 }
 

@@ -39,17 +39,17 @@ TEST(arrays_become_a_network) {
     assert_string_equal(all->name, "homo");
     assert_int_equal(all->edges, 8); /* four edges, both ways */
     assert_int_equal(basin_network_check(network, &error), BASIN_OK);
-    basin_network_free(network);
+    basin_network_close(network);
     arrays = some(edges, 1);
     arrays.id = (const char *const[]){"a", "b", "c", "d"};
     if (basin_network_from_arrays(&network, &arrays, NULL, &error)) fail_msg("%s", error.text);
     assert_int_equal(basin_network_find(network, "c"), 2);
-    basin_network_free(network);
+    basin_network_close(network);
     arrays.id = NULL, arrays.feature = NULL, arrays.label = NULL;
     if (basin_network_from_arrays(&network, &arrays, NULL, &error)) fail_msg("%s", error.text);
     assert_string_equal(network->relation[0].name, "homo");
     assert_null(network->feature);
-    basin_network_free(network);
+    basin_network_close(network);
 }
 
 static void refuse(const basin_network_arrays *arrays, const char *wanted) {

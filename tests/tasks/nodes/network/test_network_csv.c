@@ -36,7 +36,7 @@ TEST(reads_nodes_and_edges) {
                                  "\"bob, jr\",-2e1,0,\"Aachen\nsouth\",valid\n"
                                  "\"c\"\"c\",+.5,,Rome,test\n"
                                  "dee,0,?,,\n");
-    char text[BASIN_NODE_TEXT];
+    char text[BASIN_MAX_NODE];
     assert_int_equal(n->nodes, 4);
     assert_string_equal(basin_network_id(n, 1, text), "bob, jr");
     assert_string_equal(basin_network_id(n, 2, text), "c\"c");
@@ -61,22 +61,23 @@ TEST(reads_edges_alone) {
     assert_int_equal(n->id.count, 0); /* they are their own numbers */
     assert_null(n->feature);
     assert_string_equal(n->relation[0].name, "homo");
-    basin_network_free(n);
-    basin_network_options o = {.source = "a", .target = "b", .directed = true};
+    basin_network_close(n);
+    basin_network_options o = {.table = &(basin_table_options){.source = "a", .target = "b"},
+                               .directed = true};
     n = must_read(&o, "a;b\nx;y\nx;y\ny;x\n", NULL);
     assert_int_equal(n->relation[0].edges, 2);
     assert_non_null(strstr(n->note, "1 of 3 rows repeat others and count once; edges carry "
                                     "counts where rows have a third column"));
     assert_int_equal(n->facts.count, 0);
-    basin_network_free(n);
+    basin_network_close(n);
     n = must_read(&o, "a;b;c\nx;y;1\nx;y;1\ny;x;1\n", NULL);
     assert_string_equal(n->facts.name.text, "count");
     const float *fact = n->relation[0].fact; /* of both edges */
     assert_int_equal(fact[0] + fact[n->facts.count], 3);
-    basin_network_free(n);
+    basin_network_close(n);
     n = must_read(NULL, "src,dst\nx,y\nx,y\ny,x\nx,x\nx,x\n", NULL);
     assert_non_null(strstr(n->note, "3 of 5 rows repeat others and count once"));
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 /* An edge without a relation is none that stands for the whole graph. */
@@ -88,15 +89,16 @@ TEST(empty_relations_are_one) {
     assert_non_null(strstr(n->note, "1 without a relation are one of their own, called '(empty)'"));
     assert_int_equal(basin_network_add_union(n, NULL), BASIN_OK);
     assert_int_equal(n->relation[basin_network_relation(n, "homo")].edges, 8);
-    basin_network_free(n);
+    basin_network_close(n);
     n = must_read(NULL, "src,dst,type\na,b,\nb,c,\n", NULL);
     assert_true(n->relations == 1 && !strcmp(n->relation[0].name, "homo"));
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 TEST(chooses_columns) {
     const char *nodes = "k,who,when,amount,cls\n1,a,mon,5,yes\n2,b,tue,6,no\n3,c,wed,7,unknown\n";
-    basin_network_options o = {.id = "who", .label = "cls", .drop = "k", .max_categories = 2};
+    basin_network_options o = {.table = &(basin_table_options){
+                                   .id = "who", .label = "cls", .drop = "k", .max_categories = 2}};
     BASIN_AT_EXIT(free_network) basin_network *n = must_read(&o, "src,dst\na,b\n", nodes);
     assert_int_equal(n->features, 1);
     assert_true(n->feature[2] == 7);
@@ -130,7 +132,7 @@ TEST(joins_labels) {
     basin_network *n;
     assert_int_equal(basin_network_csv_read(&n, source, 3, NULL, NULL), BASIN_OK);
     assert_memory_equal(n->label, label, sizeof label);
-    basin_network_free(n);
+    basin_network_close(n);
     assert_failure(basin_network_csv_read(&n, source, 4, NULL, &failure), BASIN_BAD_FILE,
                    "line 2: node 'a' has the label '0', and another one");
 }
@@ -143,17 +145,18 @@ TEST(notes_what_columns_tell) {
     assert_non_null(strstr(n->note, "have the usual name of labels; one that tells the answer is "
                                     "to be left out (drop): Is_Fraud"));
     assert_non_null(strstr(n->note, "left out: column 1 (no name), column 6 (no name)"));
-    basin_network_free(n);
-    n = must_read(&(basin_network_options){.drop = "is_fraud"}, "src,dst,,\na,b,,\n",
-                  "id,label,is_fraud\na,1,1\nb,0,0\n");
+    basin_network_close(n);
+    n = must_read(&(basin_network_options){.table = &(basin_table_options){.drop = "is_fraud"}},
+                  "src,dst,,\na,b,,\n", "id,label,is_fraud\na,1,1\nb,0,0\n");
     assert_null(n->note && strstr(n->note, "usual name of labels"));
     assert_int_equal(n->facts.count, 0);
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 /* A format is there for the columns that want it. */
 TEST(reads_dates_of_two_forms) {
-    basin_network_options o = {.date_format = "%d.%m.%Y", .max_categories = 1};
+    basin_network_options o = {
+        .table = &(basin_table_options){.date_format = "%d.%m.%Y", .max_categories = 1}};
     BASIN_AT_EXIT(free_network)
     basin_network *n =
         must_read(&o, "src,dst\na,b\n",
@@ -169,7 +172,7 @@ TEST(counts_delimiters) {
         must_read(NULL, "src;dst\na;b\n", "id;sum (EUR, net);y\na;1.234,50;1\nb;2,25;0\n");
     assert_int_equal(n->features, 1);
     assert_true(n->feature[0] == 1234.5f && n->feature[1] == 2.25f);
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 TEST(fills_gaps) {
@@ -181,12 +184,12 @@ TEST(fills_gaps) {
     basin_network_options o = {.missing = BASIN_MISSING_MEAN};
     n = must_read(&o, "src,dst\na,b\n", nodes);
     assert_true(n->feature[1] == 3);
-    basin_network_free(n);
+    basin_network_close(n);
     n = must_read(&o, "src,dst\na,b\n", "id,f,label\na,1, no\nb,  , \nc,5, NA \n");
     const int32_t label[] = {0, -1, -1};
     assert_true(n->features == 1 && n->feature[1] == 3);
     assert_memory_equal(n->label, label, sizeof label);
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 TEST(reads_gz) {
@@ -207,7 +210,7 @@ TEST(reads_gz) {
     assert_int_equal(basin_network_open(&n, path, 2, NULL, NULL), BASIN_OK);
     assert_int_equal(n->nodes, 5000);
     assert_true(n->feature[4321] == 4321);
-    basin_network_free(n);
+    basin_network_close(n);
     static unsigned char bytes[1 << 17];
     file = fopen(edges, "rb");
     size_t size = fread(bytes, 1, sizeof bytes, file);
@@ -229,7 +232,7 @@ TEST(reads_zstd) {
     if (open_one(&n, path, NULL, &error)) fail_msg("%s", error.text);
     assert_int_equal(n->nodes, 3);
     assert_int_equal(n->relation[0].edges, 4);
-    basin_network_free(n);
+    basin_network_close(n);
     folder_path(path, state, "cut.csv.zst");
     assert_int_equal(file_put(path, bytes, sizeof bytes - 9), 0);
     assert_refused(path, "cut.csv.zst: damaged");
@@ -264,7 +267,7 @@ TEST(reads_edges_without_a_header) {
         assert_int_equal(n->nodes, 3);
         ASSERT_ROW(&n->relation[0], 1, 0, 2);
         assert_non_null(strstr(n->note, "edges.csv has no header: taken as a list of edges"));
-        basin_network_free(n);
+        basin_network_close(n);
     }
     basin_network *n;
     const char *text = "ann,bob,pays\nbob,cem,knows\n";
@@ -273,7 +276,7 @@ TEST(reads_edges_without_a_header) {
     assert_int_equal(basin_network_csv_read(&n, &source, 1, NULL, NULL), BASIN_OK);
     assert_int_equal(n->nodes, 3);
     assert_int_equal(n->relation[basin_network_relation(n, "knows")].edges, 2);
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 /* Schemas are JSON: what is not UTF-8 would not come back as the same text. */
@@ -289,20 +292,20 @@ TEST(reads_latin_1) {
 /* Ends that no table of nodes has: skipped, or added with the mean of every number. */
 TEST(ends_may_be_unknown) {
     const char *edges = "nameOrig,nameDest\na,b\na,z\nz,y\n", *nodes = "id,f,c\na,1,u\nb,5,v\n";
-    basin_network_options o = {.unknown = BASIN_UNKNOWN_SKIP};
+    basin_network_options o = {.table = &(basin_table_options){.unknown = BASIN_UNKNOWN_SKIP}};
     basin_network *n = must_read(&o, edges, nodes);
     assert_int_equal(n->nodes, 2);
     assert_int_equal(n->relation[0].edges, 2);
     assert_non_null(strstr(n->note, "2 left out: an end is in no file of nodes ('z')"));
-    basin_network_free(n);
-    o.unknown = BASIN_UNKNOWN_ADD;
+    basin_network_close(n);
+    o.table = &(basin_table_options){.unknown = BASIN_UNKNOWN_ADD};
     n = must_read(&o, edges, nodes);
     assert_int_equal(n->nodes, 4);
     assert_int_equal(basin_network_find(n, "y"), 3);
     const float x[] = {1, 1, 0, 5, 0, 1, 3, 0, 0, 3, 0, 0};
     assert_memory_equal(n->feature, x, sizeof x);
     assert_non_null(strstr(n->note, "2 nodes added that are in no file of nodes ('z')"));
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 TEST(refuses_mistakes) {
@@ -353,7 +356,7 @@ TEST(notes_one_class) {
 
 TEST(texts_in_place_of_files) {
     const char *path[] = {"X", "edges"}, *text[] = {"id,f\na,1\nb,2\n", "src,dst,amount\na,b,3\n"};
-    basin_network_options options = {.text = text};
+    basin_network_options options = {.table = &(basin_table_options){.text = text}};
     basin_error error;
     BASIN_AT_EXIT(free_network) basin_network *n = NULL;
     assert_int_equal(basin_network_open(&n, path, 2, &options, &error), BASIN_OK);

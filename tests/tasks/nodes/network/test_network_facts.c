@@ -55,8 +55,9 @@ static void assert_facts(const basin_network *n, const basin_relation *r, int64_
 #define ASSERT_FACTS(n, node, other, ...)                                                          \
     assert_facts(n, &(n)->relation[0], node, other, (const float[]){__VA_ARGS__})
 
-static const basin_network_options by_day = {.time = "day"};
-static const basin_network_options one_way = {.time = "day", .directed = true};
+static const basin_network_options by_day = {.table = &(basin_table_options){.time = "day"}};
+static const basin_network_options one_way = {.table = &(basin_table_options){.time = "day"},
+                                              .directed = true};
 
 TEST(parallel_rows_add_up) {
     basin_network *n = must_open(state, accounts, transfers, &by_day);
@@ -75,12 +76,12 @@ TEST(parallel_rows_add_up) {
                                     "directions together), of numbers sum, mean and last, of "
                                     "times the last, of texts the share of each value"));
     assert_true(n->since[0] == 1 && n->since[2] == 4 && isnan(n->since[3]));
-    basin_network_free(n);
+    basin_network_close(n);
     n = must_open(state, accounts, transfers, &one_way);
     ASSERT_FACTS(n, 1, 0, 2, 15, 10, 3, 0, 1, 1); /* b sees what a paid */
     ASSERT_FACTS(n, 0, 1, 1, -2, -2, 2, 0, 0, 1);
     assert_int_equal(basin_relation_find(&n->relation[0], 1, 2), -1);
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 /* Without a time the last row is the last. */
@@ -88,19 +89,19 @@ TEST(rows_are_in_order) {
     basin_network *n = must_open(state, NULL, "src,dst,amount\na,b,1\nb,a,2\na,b,3\n", NULL);
     assert_int_equal(n->facts.time, -1);
     ASSERT_FACTS(n, 0, 1, 3, 6, 3);
-    basin_network_free(n);
+    basin_network_close(n);
     n = must_open(state, NULL, "src,dst,step\na,b,1\nb,a,2\n", NULL); /* a usual name of times */
     ASSERT_FACTS(n, 0, 1, 2, 2);
-    basin_network_free(n);
+    basin_network_close(n);
     n = must_open(state, NULL, "src,dst,amount,y\na,b,1,1\nb,a,2,0\n", NULL); /* y is a label */
     assert_int_equal(n->facts.count, 3);
     assert_non_null(strstr(n->note, "not read: y (by its name a label)"));
-    basin_network_free(n);
+    basin_network_close(n);
     basin_network_options apart = {.keep_duplicates = true};
     n = must_open(state, NULL, "src,dst,amount\na,b,1\na,b,2\n", &apart);
     assert_int_equal(n->facts.count, 0);
     assert_non_null(strstr(n->note, "edges: columns not read: amount"));
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 /* A column that looks like relations becomes them, and that is said; "none" makes it a fact. */
@@ -127,42 +128,42 @@ TEST(a_type_may_be_a_fact) {
     assert_string_equal(strrchr(basin_network_note_path(n, note), '/'), "/edges.csv");
     assert_string_equal(strrchr(basin_network_note_path(n, "columns left out: x"), '/'),
                         "/nodes.csv");
-    basin_network_free(n);
-    basin_network_options o = {.edge_type = "none"};
+    basin_network_close(n);
+    basin_network_options o = {.table = &(basin_table_options){.edge_type = "none"}};
     n = must_open(state, accounts, rows, &o);
     assert_int_equal(n->relations, 1);
     assert_null(strstr(n->note, "tells relations"));
     ASSERT_FACTS(n, 0, 1, 2, 1, 1);
-    basin_network_free(n);
-    o.edge_type = "type";
+    basin_network_close(n);
+    o.table = &(basin_table_options){.edge_type = "type"};
     n = must_open(state, accounts, rows, &o);
     assert_int_equal(n->relations, 2);
     assert_null(strstr(n->note ? n->note : "", "tells relations"));
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 TEST(later_edges_are_left_out) {
     basin_network *n;
-    basin_network_options o = {.time = "day", .until = "2"};
+    basin_network_options o = {.table = &(basin_table_options){.time = "day", .until = "2"}};
     n = must_open(state, NULL, transfers, &o);
     assert_int_equal(n->nodes, 2); /* who comes later is not there yet */
     ASSERT_FACTS(n, 0, 1, 2, 3, -2, 2, 0, 1, 1);
     assert_non_null(strstr(n->note, "3 left out: later than 2"));
-    basin_network_free(n);
-    o.until = "soon";
+    basin_network_close(n);
+    o.table = &(basin_table_options){.time = "day", .until = "soon"};
     assert_failure(open_tables(&n, state, NULL, transfers, &o, &failure), BASIN_BAD_VALUE,
                    "until is 'soon', expected a number as in column 'day'");
-    o = (basin_network_options){.until = "2"};
+    o = (basin_network_options){.table = &(basin_table_options){.until = "2"}};
     assert_failure(open_tables(&n, state, NULL, transfers, &o, &failure), BASIN_BAD_VALUE,
                    "no column has the times of edges");
-    o = (basin_network_options){.until = "2026-01-02"};
+    o = (basin_network_options){.table = &(basin_table_options){.until = "2026-01-02"}};
     n = must_open(state, NULL, "src,dst,booked\na,b,2026-01-01\nb,c,2026-01-02T23:00:00\n", &o);
     assert_int_equal(n->nodes, 2);
-    basin_network_free(n);
-    o = (basin_network_options){.time = "kind"};
+    basin_network_close(n);
+    o = (basin_network_options){.table = &(basin_table_options){.time = "kind"}};
     assert_failure(open_tables(&n, state, NULL, transfers, &o, &failure), BASIN_BAD_FILE,
                    "column 'kind' holds neither numbers nor dates");
-    o.time = "dya";
+    o.table = &(basin_table_options){.time = "dya"};
     assert_failure(open_tables(&n, state, NULL, transfers, &o, &failure), BASIN_BAD_VALUE,
                    "did you mean 'day'?");
 }
@@ -175,17 +176,18 @@ TEST(gaps_are_filled_or_refused) {
     basin_network_options mean = {.missing = BASIN_MISSING_MEAN};
     n = must_open(state, NULL, gap, &mean);
     ASSERT_FACTS(n, 0, 1, 2, 4, 3);
-    basin_network_free(n);
+    basin_network_close(n);
     basin_network_options keep = {.missing = BASIN_MISSING_KEEP};
     n = must_open(state, NULL, gap, &keep);
     ASSERT_FACTS(n, 0, 1, 2, 4, 3);
     assert_non_null(strstr(n->note, "edges: 1 gaps filled with the mean of their column"));
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 /* Relations by themselves, and their union. */
 TEST(unions_add_up) {
-    basin_network_options o = {.unite = true, .time = "day", .edge_type = "kind"};
+    basin_network_options o = {.table = &(basin_table_options){.time = "day", .edge_type = "kind"},
+                               .unite = true};
     BASIN_AT_EXIT(free_network) basin_network *n = must_open(state, accounts, transfers, &o);
     const basin_relation *whole = &n->relation[basin_network_relation(n, "homo")];
     const basin_relation *wire = &n->relation[basin_network_relation(n, "wire")];
@@ -201,13 +203,13 @@ TEST(parts_keep_them) {
     assert_int_equal(basin_network_induce(&part, n, node, 2, NULL), BASIN_OK);
     assert_facts(part, &part->relation[0], 0, 1, (const float[]){1, 100, 100, 4, 1, 0, 0});
     assert_true(part->facts.now == 5);
-    basin_network_free(part);
+    basin_network_close(part);
     basin_sample_spec spec = {.fanout = (const int64_t[]){0, 0}, .steps = 2};
     assert_int_equal(basin_network_sample(&part, n, node + 1, 1, &spec, NULL), BASIN_OK);
     assert_int_equal(part->nodes, 2); /* b, and a, whom it sees */
     assert_facts(part, &part->relation[0], 0, 1, (const float[]){2, 15, 10, 3, 0, 1, 1});
-    basin_network_free(part);
-    basin_network_free(n);
+    basin_network_close(part);
+    basin_network_close(n);
 }
 
 TEST(files_keep_them) {
@@ -227,16 +229,16 @@ TEST(files_keep_them) {
     ASSERT_FACTS(joined, 2, 0, 1, 2, 2, 9, 0, 0, 1);
     ASSERT_FACTS(joined, 4, 0, 1, 3, 3, 9, 0, 1, 0);
     assert_true(joined->facts.now == 9 && joined->since[2] == 4);
-    basin_network_free(joined);
-    basin_network_free(again);
+    basin_network_close(joined);
+    basin_network_close(again);
     const char *const npz[] = {folder_path(path, state, "g.npz")};
     assert_int_equal(basin_network_write(path, n, NULL), BASIN_OK);
     assert_int_equal(basin_network_open(&again, npz, 1, NULL, NULL), BASIN_OK);
     ASSERT_FACTS(again, 0, 1, 3, 13, 10, 3, 0, 1, 2);
     ASSERT_FACTS(again, 2, 2, 1, 7, 7, 5, 0, 1, 0);
     assert_string_equal(again->column.text, "balance");
-    basin_network_free(again);
-    basin_network_free(n);
+    basin_network_close(again);
+    basin_network_close(n);
 }
 
 /* By name, in any order; a kind that is new is other, one that is absent none. */
@@ -251,16 +253,18 @@ TEST(schemas_match_them) {
     ASSERT_FACTS(again, 2, 1, 1, 100, 100, 4, 0, 0, 0);
     assert_non_null(strstr(again->note, "edges: columns not read: extra"));
     assert_non_null(strstr(again->note, "1 rows with values that training did not know ('gold')"));
-    basin_network_free(again);
+    basin_network_close(again);
     assert_failure(
         open_tables(&again, state, accounts, "src,dst,day,kind\na,b,1,wire\n", &as, &failure),
         BASIN_BAD_VALUE,
         "no column 'amount' of edges, with which the detector was "
         "trained; there are src, dst, day, kind");
-    basin_network_options dropping = {.schema = n->schema, .drop = "amount"};
+    basin_network_options dropping = {.table = &(basin_table_options){.drop = "amount"},
+                                      .schema = n->schema};
     assert_failure(open_tables(&again, state, accounts, moved, &dropping, &failure),
                    BASIN_BAD_VALUE, "column 'amount' is dropped; the detector was trained");
-    basin_network_options otherwise = {.schema = n->schema, .time = "amount"};
+    basin_network_options otherwise = {.table = &(basin_table_options){.time = "amount"},
+                                       .schema = n->schema};
     assert_failure(open_tables(&again, state, accounts, moved, &otherwise, &failure),
                    BASIN_BAD_VALUE, "time is 'amount'; in training it was 'day'");
     /* A converted file that was made without the schema is brought into its order. */
@@ -272,8 +276,8 @@ TEST(schemas_match_them) {
     assert_ok(basin_network_check_schema(again, n->schema, &failure));
     basin_network_forget_facts(again);
     assert_int_equal(basin_network_check_schema(again, n->schema, &failure), BASIN_BAD_VALUE);
-    basin_network_free(again);
-    basin_network_free(n);
+    basin_network_close(again);
+    basin_network_close(n);
 }
 
 /* npz has numbers alone; a name that speaks of time is the time. */
@@ -296,12 +300,12 @@ TEST(arrays_have_them) {
     ASSERT_FACTS(n, 2, 1, 1, 100, 100, 4);
     assert_true(n->facts.now == 4);
     assert_null(n->note);
-    basin_network_free(n);
+    basin_network_close(n);
     add_tensor(bundle, "edge_attr", BORROW(amount, BASIN_F32, 3));
     assert_int_equal(basin_npz_write(path, bundle, NULL), BASIN_OK);
     assert_int_equal(basin_network_open(&n, file, 1, NULL, NULL), BASIN_OK);
     assert_string_equal(n->note, "arrays not read: edge_attr");
-    basin_network_free(n);
+    basin_network_close(n);
     add_tensor(bundle, "edge.fee", BORROW(amount, BASIN_F32, 2));
     assert_int_equal(basin_npz_write(path, bundle, NULL), BASIN_OK);
     assert_failure(basin_network_open(&n, file, 1, NULL, &failure), BASIN_BAD_SHAPE,
@@ -309,18 +313,20 @@ TEST(arrays_have_them) {
 }
 
 TEST(splits_by_time) {
-    basin_network_options o = {
-        .time = "day", .split_time = "day", .split_train = 0.4, .split_val = 0.5};
+    basin_network_options o = {.table = &(basin_table_options){.time = "day"},
+                               .split_time = "day",
+                               .split_train = 0.4,
+                               .split_val = 0.5};
     basin_network *n = must_open(state, accounts, transfers, &o);
     assert_true(n->train[0] && n->train[1] && n->test[2] == 0 && n->val[2]); /* a and b: day 1 */
     assert_true(!n->train[3] && !n->val[3] && !n->test[3]);                  /* d has no edge */
     assert_non_null(strstr(n->note, "by day: 2 nodes train, up to 1; 1 validate, up to 4; 0 test; "
                                     "1 labelled nodes have no time"));
-    basin_network_free(n);
+    basin_network_close(n);
     o.split_time = "balance", o.split_train = 0.5, o.split_val = 0.25;
     n = must_open(state, accounts, transfers, &o);
     assert_true(n->train[0] && n->train[1] && n->val[2] && n->test[3]);
-    basin_network_free(n);
+    basin_network_close(n);
     o.split_time = "amount";
     assert_failure(open_tables(&n, state, accounts, transfers, &o, &failure), BASIN_BAD_VALUE,
                    "no times in 'amount' to split by; there are balance, day");
@@ -346,7 +352,9 @@ static void write_rows(char *text, int first, int last) {
 TEST(bases_grow) {
     static char all[20000], old[20000], night[20000];
     char path[5][PATH_TEXT];
-    static const basin_network_options apart = {.edge_type = "rel"}, none = {.edge_type = "none"};
+    static const basin_table_options by_relation = {.edge_type = "rel"},
+                                     in_one = {.edge_type = "none"};
+    static const basin_network_options apart = {.table = &by_relation}, none = {.table = &in_one};
     write_rows(all, 0, 300), write_rows(old, 0, 200), write_rows(night, 200, 300);
     const char *nodes =
         "id,v,city\nn0,1,A\nn1,2,B\nn2,3,A\nn3,4,\nn4,5,A\nn5,6,B\nn6,7,A\nn7,8,B\nn8,9,A\n";
@@ -367,14 +375,14 @@ TEST(bases_grow) {
             assert_memory_equal(whole->relation[r].fact, grown->relation[r].fact,
                                 (size_t)(whole->relation[r].edges * whole->facts.count) * 4);
         assert_memory_equal(whole->since, grown->since, (size_t)whole->nodes * sizeof(double));
-        basin_network_free(grown);
+        basin_network_close(grown);
         if (basin_network_open(&grown, file, 3, NULL, &error)) fail_msg("%s", error.text);
         assert_non_null(strstr(grown->note, "of which 2 were updated"));
         assert_memory_equal(grown->feature + 3, ((const float[]){8, 1, 0, 3, 1, 0, 4, 0, 1}),
                             9 * 4);
-        basin_network_free(grown);
-        basin_network_free(whole);
-        basin_network_free(base);
+        basin_network_close(grown);
+        basin_network_close(whole);
+        basin_network_close(base);
     }
 }
 
@@ -388,7 +396,7 @@ TEST(ages_count_from_a_time_that_others_have) {
     basin_network *n = must_open(state, NULL, rows, NULL);
     assert_non_null(strstr(n->note, "up to 2099-01-08 where these end at 2026-03-20"));
     assert_true(n->facts.now == 20532);
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 /* Tables that other programs write are named, with the command that makes CSV of them; pairs of
@@ -420,7 +428,7 @@ TEST(other_formats_are_named_and_ends_found) {
         snprintf(text, sizeof text, "%s\na,b\nb,c\n", ends[i]);
         basin_network *n = must_open(state, NULL, text, NULL);
         assert_true(n->nodes == 3 && n->relation[0].edges == 4);
-        basin_network_free(n);
+        basin_network_close(n);
     }
 }
 

@@ -46,8 +46,8 @@ TEST(reads_npz) {
     ASSERT_ROW(&n->relation[basin_network_relation(n, "a")], 2, 0, 1, 3);
     uint8_t part[5];
     assert_int_equal(basin_split_from_masks(part, n, 1, NULL), BASIN_OK);
-    const uint8_t wanted[] = {BASIN_PART_TRAIN, BASIN_PART_TRAIN, BASIN_PART_VAL, BASIN_PART_TEST,
-                              BASIN_PART_NONE};
+    const uint8_t wanted[] = {BASIN_SPLIT_TRAIN, BASIN_SPLIT_TRAIN, BASIN_SPLIT_VAL,
+                              BASIN_SPLIT_TEST, BASIN_SPLIT_NONE};
     assert_memory_equal(part, wanted, sizeof wanted);
 }
 
@@ -125,7 +125,7 @@ TEST(refuses_bad_mapped_files) {
     assert_int_equal(basin_network_write(path, n, NULL), BASIN_OK);
     assert_refused(path, "row.a runs from 0 to 7, expected 0 to 8");
     n->relation[0].row[5] = 8;
-    basin_network_free(n);
+    basin_network_close(n);
     FILE *file = fopen(path, "rb");
     char bytes[4096];
     size_t size = fread(bytes, 1, sizeof bytes, file);
@@ -202,7 +202,7 @@ TEST(reads_real_npz) {
         if (set[i].edges) assert_int_equal(n->relation[0].edges, set[i].edges);
         assert_int_equal(n->splits, set[i].splits);
         assert_int_equal(basin_network_count_label(n, 1), set[i].anomalous);
-        basin_network_free(n);
+        basin_network_close(n);
     }
 }
 
@@ -218,7 +218,7 @@ TEST(reads_real_dgl) {
         print_message("%s or NumPy is not there\n", dgl);
         skip();
     }
-    basin_network_options o = {.self = BASIN_SELF_DROP};
+    basin_network_options o = {.self = BASIN_SELF_LOOPS_DROP};
     assert_failure(open_one(&a, dgl, &o, &failure), BASIN_UNSUPPORTED, "a graph file of DGL");
     snprintf(line, sizeof line, "python3 '%s/share/basin/dgl.py' '%s' '%s'", BASIN_SOURCE, dgl,
              path);

@@ -16,7 +16,7 @@ static basin_status read_files(void *context) {
     const files *f = context;
     basin_network *n = NULL;
     basin_status status = basin_network_open(&n, f->path, f->count, &f->options, NULL);
-    basin_network_free(n);
+    basin_network_close(n);
     return status;
 }
 

@@ -99,16 +99,16 @@ TEST(splits_by_class) {
     assert_memory_not_equal(part, other, N);
     int64_t count[2][4] = {{0}};
     for (int i = 0; i < N; i++) {
-        if (n->label[i] < 0) assert_int_equal(part[i], BASIN_PART_NONE);
+        if (n->label[i] < 0) assert_int_equal(part[i], BASIN_SPLIT_NONE);
         if (n->label[i] >= 0) count[n->label[i]][part[i]]++;
     }
-    assert_int_equal(count[1][BASIN_PART_TRAIN], 120); /* of 300 */
-    assert_int_equal(count[1][BASIN_PART_VAL], 60);
-    assert_int_equal(count[1][BASIN_PART_TEST], 120);
-    assert_int_equal(count[0][BASIN_PART_TRAIN], 840); /* of 2100 */
-    assert_int_equal(count[0][BASIN_PART_VAL], 420);
-    assert_int_equal(count[0][BASIN_PART_NONE], 0);
-    int64_t train = basin_split_nodes(NULL, part, N, BASIN_PART_TRAIN);
+    assert_int_equal(count[1][BASIN_SPLIT_TRAIN], 120); /* of 300 */
+    assert_int_equal(count[1][BASIN_SPLIT_VAL], 60);
+    assert_int_equal(count[1][BASIN_SPLIT_TEST], 120);
+    assert_int_equal(count[0][BASIN_SPLIT_TRAIN], 840); /* of 2100 */
+    assert_int_equal(count[0][BASIN_SPLIT_VAL], 420);
+    assert_int_equal(count[0][BASIN_SPLIT_NONE], 0);
+    int64_t train = basin_split_nodes(NULL, part, N, BASIN_SPLIT_TRAIN);
     assert_int_equal(train, 960);
 }
 
@@ -125,8 +125,8 @@ TEST(refuses_bad_splits) {
     assert_failure(basin_split_from_masks(part, n, 0, &failure), BASIN_BAD_VALUE,
                    "node 0 is in two parts of split 0");
     assert_int_equal(basin_split_from_masks(part, n, 1, &failure), BASIN_BAD_VALUE);
-    basin_network_free(n);
+    basin_network_close(n);
     assert_int_equal(basin_network_new(&n, "t", 20, NULL), BASIN_OK);
     assert_int_equal(basin_split_stratified(part, n, 0.5, 1, 0, &failure), BASIN_BAD_VALUE);
-    basin_network_free(n);
+    basin_network_close(n);
 }

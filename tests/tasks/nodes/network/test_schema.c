@@ -76,14 +76,14 @@ TEST(arrays_are_matched) {
     if (from_arrays(&n, turned, two, &error)) fail_msg("%s", error.text);
     assert_true(n->feature[0] == small_x[1] && n->feature[1] == small_x[0]);
     assert_int_equal(basin_network_check_schema(n, two, &error), BASIN_OK);
-    basin_network_free(n);
+    basin_network_close(n);
     if (from_arrays(&n, NULL, two, &error)) fail_msg("%s", error.text);
     assert_true(n->feature[0] == small_x[0]);
-    basin_network_free(n);
+    basin_network_close(n);
     if (from_arrays(&n, turned, NULL, &error)) fail_msg("%s", error.text);
     assert_int_not_equal(basin_network_check_schema(n, two, &error), BASIN_OK);
     assert_non_null(strstr(error.text, "feature 1 is 'b'; the detector was trained with 'a'"));
-    basin_network_free(n);
+    basin_network_close(n);
     basin_schema_free(two);
 }
 
@@ -122,7 +122,7 @@ TEST(what_does_not_match_is_named) {
         assert_int_equal(from_arrays(&n, names, NULL, &error), BASIN_OK);
         assert_int_not_equal(basin_network_match(n, schema, &error), BASIN_OK);
         if (!strstr(error.text, trial[i].wanted)) fail_msg("%s", error.text);
-        basin_network_free(n);
+        basin_network_close(n);
         basin_schema_free(schema);
     }
 }
@@ -136,7 +136,7 @@ TEST(categories_are_matched_by_their_indicators) {
     folder_path(path, state, "arrays.basin");
     assert_int_equal(from_arrays(&n, names, NULL, &error), BASIN_OK);
     if (basin_network_write(path, n, &error)) fail_msg("%s", error.text);
-    basin_network_free(n);
+    basin_network_close(n);
     basin_schema *schema = must_parse(COLUMNS(
         "{\"name\":\"city\",\"type\":\"category\",\"values\":[\"Lima\",\"Oslo\",\"Rome\"]}"));
     basin_network_options o = {.schema = schema};
@@ -147,7 +147,7 @@ TEST(categories_are_matched_by_their_indicators) {
         assert_true(n->feature[3 * i + 2] == small_x[2 * i]);
     }
     assert_string_equal(n->column.text, "city=Lima");
-    basin_network_free(n);
+    basin_network_close(n);
     basin_schema_free(schema);
 }
 

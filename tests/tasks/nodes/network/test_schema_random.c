@@ -26,11 +26,11 @@ static void begin(trial *k, int number) {
     basin_error error;
     *k = (trial){.random = basin_random_start(20261115, (uint64_t)number, 0)};
     k->t = random_table(&k->random);
-    k->o = (basin_network_options){.directed = k->t.directed,
-                                   .unite = true,
-                                   .edge_type = "channel",
-                                   .max_categories = 8,
-                                   .missing = k->t.gaps ? BASIN_MISSING_MEAN : 0};
+    k->o = (basin_network_options){
+        .table = &(basin_table_options){.edge_type = "channel", .max_categories = 8},
+        .directed = k->t.directed,
+        .unite = true,
+        .missing = k->t.gaps ? BASIN_MISSING_MEAN : 0};
     layout l = plain_layout(&k->t);
     k->first = must_read(k, &k->t, &l);
     char *text = basin_schema_print(k->first->schema);
@@ -45,13 +45,13 @@ static void begin(trial *k, int number) {
 }
 
 static void end(trial *k) {
-    basin_network_free(k->first);
+    basin_network_close(k->first);
     basin_schema_free(k->schema);
 }
 
 /* Nodes by their ids: the same features to the bit, in the same order. */
 static void assert_same_features(const basin_network *a, const basin_network *b) {
-    char text[BASIN_NODE_TEXT];
+    char text[BASIN_MAX_NODE];
     assert_int_equal(a->features, b->features);
     for (int64_t i = 0; i < b->nodes; i++) {
         int64_t k = basin_network_find(a, basin_network_id(b, i, text));
@@ -75,12 +75,12 @@ static void other_orders(trial *k) {
     shuffle_ints(l.column, l.columns, &k->random);
     basin_network *n = must_read(k, &k->t, &l);
     assert_networks_equal(k->first, n); /* to the bit, edges included */
-    basin_network_free(n);
+    basin_network_close(n);
     shuffle_ints(l.row, l.rows, &k->random);
     n = must_read(k, &k->t, &l);
     assert_same_features(k->first, n);
     assert_same_relations(k->first, n);
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 /* Some rows, and edges of one relation alone: categories and relations are absent that day. */
@@ -89,9 +89,9 @@ static void a_quiet_day(trial *k) {
     shuffle_ints(l.row, l.rows, &k->random);
     l.rows = 1 + draw(&k->random, l.rows);
     l.relations = 1;
-    k->o.unknown = BASIN_UNKNOWN_SKIP;
+    k->o.table = &(basin_table_options){.unknown = BASIN_UNKNOWN_SKIP};
     BASIN_AT_EXIT(free_network) basin_network *n = must_read(k, &k->t, &l);
-    k->o.unknown = BASIN_UNKNOWN_ERROR;
+    k->o.table = NULL;
     assert_int_equal(n->nodes, l.rows);
     assert_same_features(k->first, n);
     assert_same_relations(k->first, n);
@@ -113,7 +113,7 @@ static void a_new_value(trial *k) {
         assert_true(hit ? is == 0 : memcmp(&was, &is, sizeof is) == 0);
     }
     assert_non_null(strstr(n->note, "1 rows with values that training did not know ('Atlantis')"));
-    basin_network_free(n);
+    basin_network_close(n);
 }
 
 static void missing_and_extra_columns(trial *k) {
@@ -122,7 +122,7 @@ static void missing_and_extra_columns(trial *k) {
     basin_network *n = must_read(k, &k->t, &l);
     assert_networks_equal(k->first, n);
     assert_non_null(strstr(n->note, "training did not have them: novelty"));
-    basin_network_free(n);
+    basin_network_close(n);
     l = plain_layout(&k->t);
     int gone = draw(&k->random, k->t.columns);
     bool feature =
@@ -138,7 +138,7 @@ static void missing_and_extra_columns(trial *k) {
     } else {
         assert_int_equal(status, BASIN_OK);
         assert_same_features(k->first, n);
-        basin_network_free(n);
+        basin_network_close(n);
     }
 }
 
@@ -148,24 +148,24 @@ static void matched_afterwards(trial *k) {
     basin_error error;
     shuffle_ints(l.column, l.columns, &k->random);
     trial other = *k;
-    other.o = (basin_network_options){.unite = true,
-                                      .directed = k->t.directed,
-                                      .edge_type = "channel",
-                                      .max_categories = 8,
-                                      .missing = k->t.gaps ? BASIN_MISSING_MEAN : 0};
+    other.o = (basin_network_options){
+        .table = &(basin_table_options){.edge_type = "channel", .max_categories = 8},
+        .unite = true,
+        .directed = k->t.directed,
+        .missing = k->t.gaps ? BASIN_MISSING_MEAN : 0};
     basin_network *n = must_read(&other, &k->t, &l);
     if (basin_network_match(n, k->schema, &error)) fail_msg("%s", error.text);
     assert_networks_equal(k->first, n);
-    basin_network_free(n);
+    basin_network_close(n);
     other.o.directed = !k->t.directed;
     n = must_read(&other, &k->t, &l);
     assert_int_equal(basin_network_match(n, k->schema, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, k->t.directed ? "its edges go both ways; the detector"
                                                      : "its edges have a direction; the"));
-    basin_network_free(n);
+    basin_network_close(n);
     k->o.directed = true;
     assert_int_equal(read_table(&n, &k->t, &l, &k->o, &error) == BASIN_OK, k->t.directed);
-    basin_network_free(n);
+    basin_network_close(n);
     k->o.directed = false;
 }
 

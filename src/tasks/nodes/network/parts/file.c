@@ -107,7 +107,7 @@ basin_status basin_partition_take(basin_part **part, const basin_partition *cut,
 
 void basin_part_free(basin_part *part) {
     if (!part) return;
-    basin_network_free(part->network);
+    basin_network_close(part->network);
     BASIN_FREE(part->owned, part);
 }
 

@@ -438,7 +438,7 @@ basin_status basin_parts_cut(basin_parts **parts, const basin_network *network,
 void basin_parts_close(basin_parts *parts) {
     if (!parts) return;
     for (int64_t k = 0; k < parts->count; k++) basin_part_free(parts->part[k]);
-    basin_network_free(parts->face);
+    basin_network_close(parts->face);
     free(parts->part), free(parts->owner), free(parts->nodes), free(parts->most_edges);
     free(parts->buffer);
     free(parts);
