@@ -158,7 +158,7 @@ static basin_status make_graphs(subject *s, basin_error *error) {
     basin_training_result outcome = {.size = sizeof outcome};
     basin_status status = draw_molecules(s, error);
     if (!status) status = settings_of(&settings, "graphs", NULL, given, error);
-    basin_graphs_data data = {.set = &s->set};
+    basin_graphs_train_data data = {.set = &s->set};
     basin_training_options training = {.backend = s->backend};
     if (!status)
         status = basin_graphs_train(&s->graphs, &outcome, settings, &data, &training, error);
@@ -170,7 +170,8 @@ static basin_status ask_graphs(subject *s, int64_t i, basin_error *error) {
     int64_t graph = i % MOLECULES;
     float probability[2];
     basin_graphs_data data = {.set = &s->set, .graph = &graph, .graphs = 1};
-    return basin_graphs_predict(probability, NULL, s->graphs, &data, error);
+    basin_graphs_predict_result result = {.output = probability};
+    return basin_graphs_predict(&result, s->graphs, &data, NULL, error);
 }
 
 /* ---- all of them ---- */

@@ -30,7 +30,7 @@ static void learn(basin_backend *backend) {
     must(basin_settings_new(&settings, "graphs", NULL, &error));
     must(basin_settings_set(settings, "readout", "cls", &error)); /* a CLS node sees all atoms */
     must(basin_settings_set(settings, "epochs", "30", &error));
-    basin_graphs_data data = {.set = &set};
+    basin_graphs_train_data data = {.set = &set};
     basin_training_options training = {.backend = backend, .output = file};
     must(basin_graphs_train(NULL, &outcome, settings, &data, &training, &error));
     basin_settings_free(settings);
@@ -47,7 +47,8 @@ int main(void) {
     draw(&set, 11, 6);
     must(basin_graphs_open(&model, file, backend, &error));
     basin_graphs_data data = {.set = &set};
-    must(basin_graphs_predict(probability[0], NULL, model, &data, &error));
+    basin_graphs_predict_result result = {.output = probability[0]};
+    must(basin_graphs_predict(&result, model, &data, NULL, &error));
     for (int i = 0; i < 6; i++)
         printf("%d atoms, %d bonds: %s\n", (int)(set.node_start[i + 1] - set.node_start[i]),
                (int)(set.edge_start[i + 1] - set.edge_start[i]) / 2,

@@ -79,9 +79,9 @@ static void spread(double need[2], int64_t (*size)(int64_t graph)) {
 /* Positions are eigenvectors of the normalised Laplacian (equation 23) of each graph with its CLS
  * token, which is connected to all nodes. */
 static void open_data(const char *path) {
-    basin_position_spec spec = {.vectors = set.eigenvectors, .with_cls = true};
+    basin_position_options spec = {.vectors = set.eigenvectors, .with_cls = true};
     basin_graphset *s = &data.set;
-    must(basin_graphset_read(s, path, &error));
+    must(basin_graphset_read(s, path, NULL, &error));
     if (s->task != BASIN_GRAPHS_CLASSES || s->node_labels > 1 || s->edge_labels > 1)
         quit(path, "expected a class per graph, and one column of labels at most");
     data.feature = encode(&data.features, s->node_attribute, s->node_attributes, s->node_label,

@@ -221,9 +221,7 @@ static basin_status run_info(void *context, basin_error *error) {
     basin_status status = basin_args_network(&n, o, NULL, o->operands, o->operand, error);
     if (status && o->operands == 1) { /* perhaps many small graphs, or a table of molecules */
         BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
-        basin_molecules table = {.path = o->operand[0]};
-        if (!basin_graphset_read(&set, table.path, NULL) ||
-            !basin_graphset_read_molecules(&set, &table, NULL))
+        if (!basin_graphset_read(&set, o->operand[0], NULL, NULL))
             return basin_record_print(o->json, put_set, &set, error);
     }
     BASIN_TRY(status);

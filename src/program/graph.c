@@ -4,84 +4,68 @@
 #include "base/file.h"
 #include "tasks/graphs/set/molecule.h"
 
-static bool is_table(const char *path) {
-    static const char *const end[] = {".csv",     ".tsv", ".csv.gz", ".tsv.gz",
-                                      ".csv.zst", ".txt", ".smi",    NULL};
-    for (int i = 0; end[i]; i++)
-        if (basin_text_ends(path, end[i])) return true;
-    return basin_molecules_are_blocks(path);
+/* Whether labels of stereochemistry in a set that is not a table fit the settings. */
+static basin_status check_stereo(const basin_graphset *set, const basin_args *o, const char *path,
+                                 bool stereo, basin_error *error) {
+    bool marked = false, molecules = basin_graph_is_molecules(set);
+    for (int64_t n = 0; n < set->nodes && molecules; n++)
+        marked = marked || set->node_label[n * set->node_labels + 3] > 1;
+    for (int64_t e = 0; e < set->edges && molecules; e++)
+        marked = marked || set->edge_label[e * set->edge_labels] > 4;
+    if (stereo && !marked)
+        basin_note(o, "%s has no stereochemistry; graph convert --stereo keeps it", path);
+    if (stereo || !marked) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s has labels of stereochemistry; the setting stereo must be on", path);
 }
 
 basin_status basin_graph_read(basin_graphset *set, const basin_args *o,
                               const basin_graph_reading *reading, const char *path,
                               const char *target, const basin_settings *settings,
                               basin_error *error) {
-    bool bare = target && !*target;
     double stereo = 0;
     if (settings) BASIN_TRY(basin_settings_get_number(&stereo, settings, "stereo", error));
-    bool packed = basin_text_ends(path, ".safetensors") || basin_text_ends(path, ".npz") ||
-                  basin_text_ends(path, ".zip");
-    bool table = is_table(path) || (reading->smiles && !packed);
-    bool trains = !target && !reading->part; /* or converts */
-    const char *idle = reading->target && !bare    ? "target"
-                       : reading->smiles           ? "smiles"
-                       : o->table.id               ? "id"
-                       : trains && reading->values ? "values"
-                       : trains && reading->stereo ? "stereo"
-                                                   : NULL;
-    if (!table) {
-        basin_error why = {0};
-        basin_status status =
-            (bare ? basin_graphset_read_bare : basin_graphset_read)(set, path, &why);
-        if (status)
-            return basin_fail(error, status, "%s%s", why.text,
-                              strstr(why.text, "archive format")
-                                  ? " (for a table of molecules, --smiles names the column)"
-                                  : "");
-        if (idle)
-            return basin_usage(error, "--%s applies to tables of molecules; %s is not one", idle,
-                               path);
-        bool marked = false, molecules = basin_graph_is_molecules(set);
-        for (int64_t n = 0; n < set->nodes && molecules; n++)
-            marked = marked || set->node_label[n * set->node_labels + 3] > 1;
-        for (int64_t e = 0; e < set->edges && molecules; e++)
-            marked = marked || set->edge_label[e * set->edge_labels] > 4;
-        if (stereo > 0 && !marked)
-            basin_note(o, "%s has no stereochemistry; graph convert --stereo keeps it", path);
-        if (settings && marked && !(stereo > 0))
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s has labels of stereochemistry; the setting stereo must be on",
-                              path);
-        return BASIN_OK;
-    }
+    /* The words of a model's classes follow the name of its column. */
     size_t named = target && reading->target ? strlen(reading->target) : 0;
     bool words = named && !strncmp(target, reading->target, named) && target[named] == '\n';
-    basin_molecules spec = {.path = path, .smiles = reading->smiles, .id = o->table.id};
-    spec.stereo = stereo > 0 || reading->stereo, spec.values = reading->values;
-    spec.target = reading->target && !words ? reading->target : target;
-    if (!spec.target)
+    bool trains = !target && !reading->part; /* or converts */
+    basin_graphset_options options = {.smiles = reading->smiles, .id = o->table.id};
+    options.stereo = stereo > 0 || reading->stereo, options.values = reading->values;
+    options.target = reading->target && !words ? reading->target : target;
+    options.bare = target && !*target;
+    bool table = basin_molecules_are_there(path, &options);
+    const char *idle = table                              ? NULL
+                       : reading->target && !options.bare ? "target"
+                       : reading->smiles                  ? "smiles"
+                       : o->table.id                    ? "id"
+                       : trains && reading->values        ? "values"
+                       : trains && reading->stereo        ? "stereo"
+                                                          : NULL;
+    if (idle)
+        return basin_usage(error, "--%s applies to tables of molecules; %s is not one", idle, path);
+    if (table && !options.target)
         return basin_usage(error, "%s is a table of molecules; --target names the columns to learn",
                            path);
-    BASIN_TRY(basin_graphset_read_molecules(set, &spec, error));
-    for (const char *at = set->note; *at;) {
+    BASIN_TRY(basin_graphset_read(set, path, &options, error));
+    for (const char *at = set->note; at && *at;) {
         int length = (int)strcspn(at, "\n");
         basin_note(o, "%s: %.*s", path, length, at);
         at += length + 1;
     }
-    return BASIN_OK;
+    return table || !settings ? BASIN_OK : check_stereo(set, o, path, stereo > 0, error);
 }
 
 #define F(member, ...) BASIN_FIELD(basin_graphs_measures, member, __VA_ARGS__)
 #define RANKING F(auroc, "?auroc", "%.4f"), F(auprc, "?auprc", "%.4f")
-#define SETS F(coverage, "?coverage", "%.4f"), F(size, "?set_size", "%.4g")
+#define SETS F(coverage, "?coverage", "%.4f"), F(width, "?set_size", "%.4g")
 /* Of classes, of values that are yes or no, and of others. */
 static const basin_field measure_fields[3][8] = {
     {RANKING, F(accuracy, "accuracy", "%.2f %%"),
      F(balanced, "balanced_accuracy|class-averaged", "%.2f %%"), F(loss, "cross_entropy", "%.4f"),
      SETS},
     {RANKING, F(loss, "cross_entropy", "%.4f"), SETS},
-    {F(loss, "mae", "%.4f"), F(deviation, "rmse", "%.4f"), F(explained, "?r2", "%.4f"),
-     F(coverage, "?coverage", "%.4f"), F(size, "?interval_width", "%.4g")},
+    {F(loss, "mae", "%.4f"), F(deviation, "rmse", "%.4f"), F(r_squared, "?r2", "%.4f"),
+     F(coverage, "?coverage", "%.4f"), F(width, "?interval_width", "%.4g")},
 };
 #undef F
 
@@ -89,7 +73,8 @@ void basin_record_measures(basin_record *r, const char *key, const basin_graphs_
                            basin_graphs_target target, bool items) {
     bool values = target == BASIN_GRAPHS_VALUES;
     if (key) basin_record_object(r, key);
-    if (items) basin_record_integer(r, target == BASIN_NODE_CLASSES ? "nodes" : "graphs", m->items);
+    if (items)
+        basin_record_integer(r, target == BASIN_GRAPHS_NODE_CLASSES ? "nodes" : "graphs", m->items);
     basin_record_struct(r, measure_fields[!values ? 0 : isnan(m->auroc) ? 2 : 1], m);
     if (key) basin_record_end(r);
 }
@@ -106,38 +91,53 @@ const char *basin_graph_score_name(const basin_graphset *set) {
     basin_graphs_target target = set->task;
     if (is_ranked(set)) return "AUROC";
     if (target == BASIN_GRAPHS_VALUES) return "mean absolute error";
-    return target == BASIN_NODE_CLASSES ? "class-averaged accuracy, percent" : "accuracy, percent";
+    return target == BASIN_GRAPHS_NODE_CLASSES ? "class-averaged accuracy, percent"
+                                               : "accuracy, percent";
 }
 
-/* Folds by --index or --split, `number` of them. */
 basin_status basin_graph_divide(basin_folds *folds, const basin_graph_reading *reading,
                                 const basin_graphset *set, int64_t number, double inner,
                                 uint64_t seed, basin_error *error) {
-    const int32_t *classes = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
-    bool scaffold = !strcmp(reading->split, "scaffold");
-    if (reading->index)
-        return basin_folds_read(folds, reading->index, classes, set->graphs, inner, seed, error);
-    if (scaffold && !set->scaffold)
+    basin_folds_options o = {.count = set->graphs, .folds = number, .inner = inner, .seed = seed};
+    o.path = reading->index, o.group = set->scaffold;
+    o.kind = reading->index                        ? BASIN_FOLDS_READ
+             : !strcmp(reading->split, "scaffold") ? BASIN_FOLDS_GROUPED
+             : !strcmp(reading->split, "time")     ? BASIN_FOLDS_ORDERED
+                                                   : BASIN_FOLDS_STRATIFIED;
+    if (set->task == BASIN_GRAPHS_CLASSES) o.class_of = set->class_of;
+    if (o.kind == BASIN_FOLDS_GROUPED && !set->scaffold)
         return basin_usage(error, "--split scaffold needs a table of molecules");
-    if (!scaffold && number > 1)
+    if (o.kind == BASIN_FOLDS_ORDERED && number > 1)
         return basin_usage(error, "--split time gives one split; use it with graph train");
-    return basin_folds_group(folds, scaffold ? set->scaffold : NULL, set->graphs, number, inner,
-                             seed, error);
+    return basin_folds_new(folds, &o, error);
+}
+
+basin_status basin_graph_fold(const basin_fold **fold, basin_folds *folds,
+                              const basin_graph_reading *reading, const basin_graphset *set,
+                              double inner, uint64_t seed, basin_error *error) {
+    *fold = NULL;
+    if (!reading->index && (!reading->split || !strcmp(reading->split, "random"))) return BASIN_OK;
+    BASIN_TRY(basin_graph_divide(folds, reading, set, 1, inner, seed, error));
+    if (reading->fold > folds->folds)
+        return basin_usage(error, "--fold %lld of %lld", (long long)reading->fold,
+                           (long long)folds->folds);
+    *fold = &folds->fold[reading->fold - 1];
+    return BASIN_OK;
 }
 
 /* ---- convert: a set that training reads at once; and what a set has ---- */
 
 static void put_sizes(basin_record *r, const char *key, const int64_t *start, int64_t graphs,
                       int64_t ways) {
-    int64_t least = INT64_MAX, most = 0;
+    int64_t min = INT64_MAX, max = 0;
     for (int64_t g = 0; g < graphs; g++) {
         int64_t own = (start[g + 1] - start[g]) / ways;
-        least = own < least ? own : least, most = own > most ? own : most;
+        min = own < min ? own : min, max = own > max ? own : max;
     }
     basin_record_object(r, key);
     basin_record_fields(r, "mean=%.2f;least=%lld;most=%lld",
-                        (double)start[graphs] / (double)(ways * graphs), (long long)least,
-                        (long long)most);
+                        (double)start[graphs] / (double)(ways * graphs), (long long)min,
+                        (long long)max);
     basin_record_end(r);
 }
 
@@ -145,10 +145,11 @@ static void put_labels(basin_record *r, const basin_graphset *s) {
     char name[100];
     basin_record_object(r, "classes");
     for (int64_t c = -1; c < s->classes && s->class_of; c++) {
-        int64_t count = 0, all = s->task == BASIN_NODE_CLASSES ? s->nodes : s->graphs;
+        int64_t count = 0, all = s->task == BASIN_GRAPHS_NODE_CLASSES ? s->nodes : s->graphs;
         for (int64_t i = 0; i < all; i++) count += s->class_of[i] == c;
         if (c < 0 && !count) continue;
-        if (c >= 0) basin_graph_name_column(name, s->columns, s->class_value, c);
+        if (c >= 0)
+            basin_graph_name_column(name, (const char *const *)s->column, s->class_value, c);
         basin_record_integer(r, c < 0 ? "unknown" : name + 2, count);
     }
     basin_record_end(r);
@@ -160,7 +161,7 @@ static void put_labels(basin_record *r, const basin_graphset *s) {
             if (!isnan(y)) sum += y, squares += y * y, n++;
         }
         basin_record_row(r);
-        basin_graph_name_column(name, s->columns, NULL, t);
+        basin_graph_name_column(name, (const char *const *)s->column, NULL, t);
         basin_record_text(r, "name|value", name);
         basin_record_fields(r, "known=%lld;mean=%.4g;deviation=%.4g", (long long)n, sum / n,
                             sqrt(fmax(squares / n - sum / n * sum / n, 0)));
@@ -204,15 +205,15 @@ static const basin_option convert_table[] = {
 static basin_status convert(void *context, basin_error *error) {
     convert_options *o = context;
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
-    bool same;
-    if (is_table(o->operand[1]))
+    basin_graphset_options named = {.smiles = o->reading.smiles};
+    bool same, table = basin_molecules_are_there(o->operand[0], &named);
+    if (basin_molecules_are_there(o->operand[1], NULL))
         return basin_usage(error,
                            "'%s' comes last, where the file to write is expected: a packed "
                            "set, NAME.safetensors",
                            o->operand[1]);
     BASIN_TRY(basin_file_same(&same, o->operand[0], o->operand[1], error));
     if (same) return basin_usage(error, "%s would overwrite itself", o->operand[0]);
-    bool table = is_table(o->operand[0]) || o->reading.smiles;
     BASIN_TRY(basin_graph_read(&set, &o->args, &o->reading, o->operand[0],
                                table && !o->reading.target ? "" : NULL, NULL, error));
     BASIN_TRY(basin_graphset_write(o->operand[1], &set, error));
@@ -252,19 +253,15 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
     BASIN_TRY(
         basin_graph_read(&set, &o->args, &o->reading, o->operand[0], NULL, o->settings, error));
-    basin_graphs_data data = {
+    basin_graphs_train_data data = {
         .set = &set, .path = o->operand[0], .hold_out = o->validation, .limit = o->limit};
     BASIN_AT_EXIT(basin_folds_free) basin_folds folds = {0};
-    const basin_fold *f = NULL;
-    if (o->reading.index || strcmp(o->reading.split, "random") != 0) {
-        double seed;
-        BASIN_TRY(basin_settings_get_number(&seed, o->settings, "seed", error));
-        BASIN_TRY(
-            basin_graph_divide(&folds, &o->reading, &set, 1, o->validation, (uint64_t)seed, error));
-        if (o->reading.fold > folds.folds)
-            return basin_usage(error, "--fold %lld of %lld", (long long)o->reading.fold,
-                               (long long)folds.folds);
-        f = &folds.fold[o->reading.fold - 1];
+    const basin_fold *f;
+    double seed;
+    BASIN_TRY(basin_settings_get_number(&seed, o->settings, "seed", error));
+    BASIN_TRY(
+        basin_graph_fold(&f, &folds, &o->reading, &set, o->validation, (uint64_t)seed, error));
+    if (f) {
         data.graph = f->item[0], data.graphs = f->count[0];
         data.validation = f->item[1], data.validations = f->count[1];
     }
@@ -272,29 +269,33 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     job->model = model;
     job->things = "graphs", job->count = job->outcome.items;
     if (!f || job->outcome.stopped) return BASIN_OK;
-    data.graph = f->item[2], data.graphs = f->count[2], data.validation = NULL;
-    basin_graphs_measures *tested; /* of the test graphs of the split */
+    basin_graphs_data test = {
+        .set = &set, .path = o->operand[0], .graph = f->item[2], .graphs = f->count[2]};
+    basin_graphs_evaluate_result *tested; /* of the test graphs of the split */
     BASIN_TRY(BASIN_NEW(&tested, 1, "measures", error));
     job->more = tested;
-    return basin_graphs_score(tested, NULL, model, &data, error);
+    return basin_graphs_evaluate(tested, model, &test, NULL, error);
 }
 
 static void put_training(basin_record *r, const basin_train_job *job) {
-    basin_graphs_target target = basin_graphs_about(job->model).target;
+    basin_graphs_target target = basin_graphs_get_info(job->model)->target;
+    const basin_graphs_evaluate_result *tested = job->more;
     const basin_score *s = &job->outcome.best;
-    basin_graphs_measures measures = {.explained = NAN, .coverage = NAN, .size = NAN};
-    measures.accuracy = basin_score_get(s, "validation_accuracy");
-    measures.balanced = basin_score_get(s, "validation_balanced");
-    measures.loss = basin_score_get(s, "validation_loss");
-    measures.deviation = basin_score_get(s, "validation_deviation");
-    measures.auroc = basin_score_get(s, "validation_auroc");
-    measures.auprc = basin_score_get(s, "validation_auprc");
     double best_of = 0;
+    basin_graphs_measures measures = {.r_squared = NAN,
+                                      .coverage = NAN,
+                                      .width = NAN,
+                                      .accuracy = basin_score_get(s, "validation_accuracy"),
+                                      .balanced = basin_score_get(s, "validation_balanced"),
+                                      .loss = basin_score_get(s, "validation_loss"),
+                                      .deviation = basin_score_get(s, "validation_deviation"),
+                                      .auroc = basin_score_get(s, "validation_auroc"),
+                                      .auprc = basin_score_get(s, "validation_auprc")};
     basin_record_fields(r, "data=%s;task=%s", job->o->operand[0], basin_graphs_target_name(target));
     if (!basin_settings_get_number(&best_of, job->o->settings, "best_of", NULL) && best_of > 1)
         basin_record_format(r, "kept", "the best of %.0f runs by validation", best_of);
     if (s->measures) basin_record_measures(r, "validation", &measures, target, false);
-    if (job->more) basin_record_measures(r, "test", job->more, target, true);
+    if (tested) basin_record_measures(r, "test", &tested->measures, target, true);
 }
 
 static void close_training(basin_train_job *job) {
@@ -344,10 +345,10 @@ typedef struct job {
     bool paper; /* the protocol */
     int64_t seed, members;
     basin_graphset set;
-    int64_t folds;                    /* of a repeat */
-    basin_graphs_fold *result;        /* [repeats, folds] */
-    basin_graphs_baselines *baseline; /* [repeats, folds]; NULL: none */
-    basin_splits splits;              /* a run is a repeat, a figure a fold's */
+    int64_t folds;                          /* of a repeat */
+    basin_graphs_cv_result *result;         /* [repeats, folds] */
+    basin_graphs_baseline_result *baseline; /* [repeats, folds]; NULL: none */
+    basin_splits splits;                    /* a run is a repeat, a figure a fold's */
 } job;
 
 static const double INNER = 0.1; /* of the other folds, which chooses the epoch */
@@ -357,15 +358,13 @@ static int64_t seed_of(const job *j, int64_t repeat) {
     return j->seed + repeat * j->folds * j->members;
 }
 
+/* The paper's protocol trains and tests on all graphs: one fold. */
 static basin_status make_folds(basin_folds *folds, const job *j, int64_t repeat,
                                basin_error *error) {
-    cv_options *o = j->o;
-    const int32_t *classes = j->set.task == BASIN_GRAPHS_CLASSES ? j->set.class_of : NULL;
-    uint64_t seed = (uint64_t)seed_of(j, repeat);
-    if (j->paper) return basin_folds_new(folds, NULL, j->set.graphs, 1, 0, seed, error);
-    if (o->reading.index || strcmp(o->reading.split, "random") != 0)
-        return basin_graph_divide(folds, &o->reading, &j->set, o->folds, INNER, seed, error);
-    return basin_folds_new(folds, classes, j->set.graphs, o->folds, INNER, seed, error);
+    static const basin_graph_reading whole = {.split = "random"};
+    return basin_graph_divide(folds, j->paper ? &whole : &j->o->reading, &j->set,
+                              j->paper ? 1 : j->o->folds, j->paper ? 0 : INNER,
+                              (uint64_t)seed_of(j, repeat), error);
 }
 
 static basin_status reserve(job *j, int64_t folds, basin_error *error) {
@@ -384,7 +383,8 @@ static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
     /* By default the streams of a process share eight queues of a GPU, and in a queue one waits for
      * the other. The driver reads this when the device is opened. */
     if (!strcmp(o->backend, "cuda")) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-    basin_graphs_cv spec = {.fold = o->reading.fold, .members = j->members, .jobs = o->jobs};
+    basin_graphs_cv_options spec = {
+        .fold = o->reading.fold, .members = j->members, .jobs = o->jobs};
     spec.backend = o->backend, spec.threads = (int)o->threads, spec.ranks = o->ranks;
     spec.products = basin_option_products(o->products), spec.watch = &o->watch.watch;
     BASIN_TRY(basin_graphs_cross_validate(j->result + repeat * j->folds, o->settings, &j->set,
@@ -424,7 +424,7 @@ enum { TEST, VALIDATION, CONSTANT, REGRESSION }; /* the rows; the last two are b
 static bool figure(double *value, const void *context, int row, const char *measure, int64_t f) {
     (void)measure; /* there is one */
     const job *j = context;
-    const basin_graphs_fold *r = &j->result[f];
+    const basin_graphs_cv_result *r = &j->result[f];
     const basin_graphs_measures *m = row == TEST         ? &r->test
                                      : row == VALIDATION ? &r->validation
                                      : row == CONSTANT   ? &j->baseline[f].constant
@@ -458,7 +458,7 @@ static double overlap_of(const job *j) {
     return trains > 0 ? tests / trains : 0;
 }
 
-#define F(member, ...) BASIN_FIELD(basin_graphs_fold, member, __VA_ARGS__)
+#define F(member, ...) BASIN_FIELD(basin_graphs_cv_result, member, __VA_ARGS__)
 static const basin_field fold_fields[] = {F(trains, "train_graphs|train"),
                                           F(validations, "|validation"),
                                           F(tests, "|test"),
@@ -487,7 +487,7 @@ static void put_baselines(basin_record *r, const job *j) {
 }
 
 static void put_fold(basin_record *r, const job *j, int64_t number) {
-    const basin_graphs_fold *f = &j->result[number];
+    const basin_graphs_cv_result *f = &j->result[number];
     basin_record_row(r);
     if (j->o->repeats > 1) basin_record_integer(r, "repeat", number / j->folds + 1);
     basin_record_integer(r, "fold", number % j->folds + 1);

@@ -6,6 +6,7 @@
 #include "basin/tasks/graphs.h"
 #include "program/cli.h"
 #include "tasks/common/view/svg.h"
+#include "tasks/graphs/set/molecule.h"
 
 /* How commands of graphs read a set and choose graphs of it. */
 typedef struct basin_graph_reading {
@@ -32,16 +33,20 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *args,
 #define BASIN_GRAPH_OPTION_COVERAGE                                                                \
     BASIN_REAL(coverage, "coverage", "X", 0.01, 0.999, .initial = 0.9)
 
-/* Folds by --index or --split; number 0: those of one split. */
 #define BASIN_GRAPH_OPTIONS_SPLIT                                                                  \
     BASIN_CHOICE(reading.split, "split", "random|scaffold|time", .text = "random"),                \
         BASIN_TEXT(reading.index, 0, "index", "PATH", .needs = "split=random", .more = true)
 #define BASIN_GRAPH_OPTION_FOLD                                                                    \
     BASIN_INTEGER(reading.fold, "fold", "N", 1, 1 << 20, .needs = "index!=", .more = true,         \
                   .initial = 1)
+/* Folds by --index or --split. */
 basin_status basin_graph_divide(basin_folds *folds, const basin_graph_reading *reading,
                                 const basin_graphset *set, int64_t number, double inner,
                                 uint64_t seed, basin_error *error);
+/* The fold that --fold names of a division by --index, scaffold or time; NULL: there is none. */
+basin_status basin_graph_fold(const basin_fold **fold, basin_folds *folds,
+                              const basin_graph_reading *reading, const basin_graphset *set,
+                              double inner, uint64_t seed, basin_error *error);
 
 /* A molecule of a set and the data of its picture. */
 typedef struct basin_graph_drawing {
@@ -81,27 +86,25 @@ typedef struct basin_graph_options {
 typedef struct basin_graph_job {
     basin_graph_options *o;
     basin_graphs_model *model;
-    basin_graphs_info about;
+    const basin_graphs_info *info;
     basin_graphset set;
     int64_t *list, count; /* the graphs of the part */
+    const char *part;
     basin_graphs_data data;
     /* predict */
     int64_t rows, columns;
-    float *output, *spread;      /* [rows, columns]; over members */
-    float *low, *high;           /* [rows, columns] intervals or sets; NULL: the model has none */
-    float *nearest;              /* [rows] of molecules */
-    int64_t *nearest_at;         /* [rows] */
-    int64_t *class_value;        /* [rows] */
-    int64_t *graph_of, *node_of; /* [rows] what each row is; they belong to class_value */
+    basin_graphs_predict_result result;
+    float *cells;                /* what the result consists of, */
+    int64_t *numbers;            /* with the next two: */
+    int64_t *graph_of, *node_of; /* [rows] what each row is */
     basin_ranked *order;         /* [rows] */
     int64_t shown;               /* of these */
     /* eval */
-    basin_graphs_measures measures;
-    basin_graphs_value *value; /* [columns] of a model of values */
-    basin_spread noisy;        /* what noisy evaluations came to */
-    bool known;                /* whether the model's file says what it has seen */
-    int64_t before;            /* graphs before the unseen were chosen */
-    int64_t seen[3];           /* of these, by basin_graphs_memory */
+    basin_graphs_evaluate_result evaluation;
+    basin_spread noisy; /* what noisy evaluations came to */
+    bool known;         /* whether the model's file says what it has seen */
+    int64_t before;     /* graphs before the unseen were chosen */
+    int64_t seen[3];    /* of these, by basin_graphs_memory */
     /* explain */
     basin_graphs_explanation e;
     basin_graph_added *node, *edge; /* by falling size */
@@ -118,6 +121,8 @@ basin_status basin_graph_find_column(int64_t *column, const basin_graph_job *job
                                      basin_error *error);
 /* Predicts them, with all outputs of the model. */
 basin_status basin_graph_predict(basin_graph_job *job, basin_error *error);
+/* Evaluates them. */
+basin_status basin_graph_evaluate(basin_graph_job *job, basin_error *error);
 void basin_graph_close_all(void *job);
 
 /* Describes a set. */
@@ -130,7 +135,7 @@ void basin_record_measures(basin_record *r, const char *key, const basin_graphs_
 const char *basin_graph_score_name(const basin_graphset *set);
 double basin_graph_score(const basin_graphset *set, const basin_graphs_measures *measures);
 /* The key of column c: its name, or "p_active" or "p_3" of a class, or "value3". */
-void basin_graph_name_column(char key[100], const char *names, const int64_t *class_value,
+void basin_graph_name_column(char key[100], const char *const *column, const int64_t *class_value,
                              int64_t c);
 
 #endif

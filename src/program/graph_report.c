@@ -81,27 +81,27 @@ static double truth_of(const job *j, int64_t row) {
     int64_t g = j->all.list[row];
     if (j->column >= 0) return (double)s->target[g * s->targets + j->column];
     for (int64_t c = 0; s->class_of[g] >= 0 && c < j->all.columns; c++)
-        if (j->all.about.class_value[c] == s->class_value[s->class_of[g]]) return (double)c;
+        if (j->all.info->class_value[c] == s->class_value[s->class_of[g]]) return (double)c;
     return NAN;
 }
 
 /* Whether its interval or set has the truth. */
 static bool is_covered(const job *j, int64_t row, double y) {
     int64_t at = row * j->all.columns + (j->column < 0 ? (int64_t)y : j->column);
-    const float *low = j->all.low, *high = j->all.high;
-    if (j->column < 0 || j->all.about.binary) return (j->column < 0 || y == 0 ? low : high)[at] > 0;
+    const float *low = j->all.result.low, *high = j->all.result.high;
+    if (j->column < 0 || j->all.info->binary) return (j->column < 0 || y == 0 ? low : high)[at] > 0;
     return (double)low[at] <= y && y <= (double)high[at];
 }
 
 /* For classes the prediction is the probability of the second, the error 1 minus that of the truth.
  */
 static void fill_row(job *j, int64_t i) {
-    const float *own = j->all.output + i * j->all.columns;
+    const float *own = j->all.result.output + i * j->all.columns;
     double y = truth_of(j, i), p = (double)own[j->column < 0 ? j->all.columns > 1 : j->column];
     double error = j->column >= 0 ? fabs(p - y) : isnan(y) ? NAN : 1 - (double)own[(int64_t)y];
     int64_t scaffold = j->all.set.scaffold ? j->all.set.scaffold[j->all.list[i]] : 0;
-    double near = isnan(j->all.about.near) ? NAN : (double)j->all.nearest[i];
-    double covered = isnan(y) || !j->all.about.calibrated ? NAN : is_covered(j, i, y);
+    double near = j->all.result.nearest ? (double)j->all.result.nearest[i] : NAN;
+    double covered = isnan(y) || !j->all.info->calibrated ? NAN : is_covered(j, i, y);
     double group = (double)(scaffold & ((INT64_C(1) << 52) - 1));
     const double value[COLUMNS] = {y, p, error, near, covered, group};
     for (int c = 0; c < COLUMNS; c++) j->value[c][i] = value[c];
@@ -145,14 +145,14 @@ static const char *id_of(char text[NAME_TEXT], const basin_graphset *s, int64_t 
 /* For the largest errors: the molecule, and its nearest in the training table if that is given. */
 static void put_drawings(basin_document *d, const job *j) {
     char text[NAME_TEXT];
-    const char *names = j->all.about.remembered;
+    const char *const *name = j->all.info->remembered_name;
     basin_document_put(d, "'drawings':[");
     for (int64_t i = 0; i < j->all.rows && i < DRAWINGS && j->order[i].value >= 0; i++) {
-        int64_t row = j->order[i].at, g = names ? 0 : j->training.graphs;
+        int64_t row = j->order[i].at, g = name ? 0 : j->training.graphs;
         basin_document_put(d, "{'row':%lld,'own':", (long long)row);
         put_picture(d, &j->all.set, j->all.list[row]);
         while (g < j->training.graphs &&
-               strcmp(id_of(text, &j->training, g), names + j->all.nearest_at[row]) != 0)
+               strcmp(id_of(text, &j->training, g), name[j->all.result.nearest_at[row]]) != 0)
             g++;
         if (g < j->training.graphs) basin_document_put(d, "'near':");
         if (g < j->training.graphs) put_picture(d, &j->training, g);
@@ -162,11 +162,11 @@ static void put_drawings(basin_document *d, const job *j) {
 }
 
 static void put_document(basin_document *d, const job *j) {
-    const basin_graphs_measures *m = &j->all.measures;
+    const basin_graphs_measures *m = &j->all.evaluation.measures;
     char text[NAME_TEXT];
     basin_document_put(d, "'graphs':{'task':%s,'coverage':%g,'seen':%lld",
                        j->column < 0         ? "classes"
-                       : j->all.about.binary ? "yes"
+                       : j->all.info->binary ? "yes"
                                              : "values",
                        j->all.o->coverage,
                        (long long)(j->all.seen[1] + j->all.seen[2]) * !j->all.o->unseen);
@@ -174,15 +174,16 @@ static void put_document(basin_document *d, const job *j) {
                        (long long)j->all.columns, (long long)m->items, m->auroc, m->auprc,
                        m->accuracy);
     basin_document_put(d, "'rmse':%g,'mae':%g,'r2':%g,'covered_all':%g,'size':%g,'id':[",
-                       m->deviation, m->loss, m->explained, m->coverage, m->size);
+                       m->deviation, m->loss, m->r_squared, m->coverage, m->width);
     for (int64_t i = 0; i < j->all.rows; i++)
         basin_document_put(d, "%s", id_of(text, &j->all.set, j->all.list[i]));
     basin_document_put(d, "],'class':[");
-    for (int64_t c = 0; c < j->all.columns && j->all.about.class_value; c++)
-        basin_document_put(d, "%lld", (long long)j->all.about.class_value[c]);
+    for (int64_t c = 0; c < j->all.columns && j->all.info->class_value; c++)
+        basin_document_put(d, "%lld", (long long)j->all.info->class_value[c]);
     basin_document_put(d, "],'near':[");
-    for (int64_t i = 0; i < j->all.rows && j->all.about.remembered; i++)
-        basin_document_put(d, "%s", j->all.about.remembered + j->all.nearest_at[i]);
+    const char *const *name = j->all.info->remembered_name;
+    for (int64_t i = 0; i < j->all.rows && name; i++)
+        basin_document_put(d, "%s", name[j->all.result.nearest_at[i]]);
     basin_document_put(d, "]");
     for (int c = 0; c < COLUMNS; c++) {
         basin_document_put(d, "%s:", column_name[c]);
@@ -194,9 +195,9 @@ static void put_document(basin_document *d, const job *j) {
 
 /* With another table, its molecules would be drawn as the nearest. */
 static basin_status check_training(job *j, basin_error *error) {
-    int64_t n, known = 0;
-    BASIN_FREE_AT_EXIT int64_t *list = NULL;
-    BASIN_TRY(basin_graphs_part(&list, &n, &j->training, "all", error));
+    int64_t n = j->training.graphs, known = 0;
+    BASIN_SCRATCH_RAW(int64_t, list, n, "a list of graphs", error);
+    for (int64_t i = 0; i < n; i++) list[i] = i;
     BASIN_SCRATCH(basin_graphs_memory, seen, n, "a list of graphs", error);
     if (basin_graphs_seen(seen, j->all.model, &j->training, list, n, NULL)) return BASIN_OK;
     for (int64_t i = 0; i < n; i++) known += seen[i] != BASIN_GRAPHS_NEW;
@@ -214,24 +215,24 @@ static basin_status report(void *context, basin_error *error) {
     basin_document d;
     char lead[300];
     BASIN_TRY(basin_graph_open_all(all, true, error));
-    if (all->about.target == BASIN_NODE_CLASSES)
+    if (all->info->target == BASIN_GRAPHS_NODE_CLASSES)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "%s predicts classes of nodes; a report needs a model of graphs",
                           o->operand[0]);
     BASIN_TRY(basin_graph_find_column(&j->column, all, error));
-    if (all->about.class_value && o->about)
+    if (all->info->class_value && o->about)
         return basin_usage(error, "--about has no effect: a report on classes covers all of them");
-    if (j->column < 0 && !all->about.class_value) j->column = 0;
+    if (j->column < 0 && !all->info->class_value) j->column = 0;
     if (o->training_file)
         BASIN_TRY(basin_graph_read(&j->training, &o->args, &o->reading, o->training_file, "",
-                                   all->about.settings, error));
+                                   all->info->settings, error));
     if (o->training_file) BASIN_TRY(check_training(j, error));
     BASIN_TRY(basin_graph_look_back(all, error));
-    BASIN_TRY(basin_graphs_score(&all->measures, NULL, all->model, &all->data, error));
+    BASIN_TRY(basin_graph_evaluate(all, error));
     BASIN_TRY(basin_graph_predict(all, error));
     BASIN_TRY(fill(j, error));
     snprintf(lead, sizeof lead, "%lld graphs of %.100s; %lld member%s", (long long)all->rows,
-             all->set.name, (long long)all->about.members, all->about.members == 1 ? "" : "s");
+             all->set.name, (long long)all->info->members, all->info->members == 1 ? "" : "s");
     BASIN_TRY(basin_document_begin(&d, o->output, "graph", o->operand[0], lead, error));
     put_document(&d, j);
     return basin_document_end(&d, error);
@@ -240,7 +241,7 @@ static basin_status report(void *context, basin_error *error) {
 static void put_report(basin_record *r, const void *context) {
     const basin_graph_job *j = context;
     basin_record_text(r, "report", j->o->output);
-    basin_record_measures(r, NULL, &j->measures, j->about.target, true);
+    basin_record_measures(r, NULL, &j->evaluation.measures, j->info->target, true);
     basin_graph_put_seen(r, j);
 }
 

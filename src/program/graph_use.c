@@ -8,27 +8,29 @@
 typedef basin_graph_job job;
 typedef basin_graph_added part;
 
-/* The graphs that --part names, of the set's own split or of one that the options make. */
+/* The graphs that --part names, of the set's split or of one that the options make. */
 static basin_status choose_graphs(job *j, basin_error *error) {
-    static const char *const name[] = {"train", "validation", "test"};
-    const basin_graph_options *o = j->o;
-    const char *asked = o->reading.part ? o->reading.part : "all";
-    bool made = o->reading.index || (o->reading.split && strcmp(o->reading.split, "random") != 0);
-    int which = 2;
-    if (!made || !strcmp(asked, "all"))
-        return basin_graphs_part(&j->list, &j->count, &j->set, asked, error);
-    for (int i = 0; i < 3; i++)
-        if (!strcmp(asked, name[i])) which = i;
+    static const char *const name[] = {"train", "validation", "test", "all"};
+    const char *asked = j->o->reading.part ? j->o->reading.part : "all";
+    const int64_t *split = j->set.split;
     BASIN_AT_EXIT(basin_folds_free) basin_folds folds = {0};
-    BASIN_TRY(basin_graph_divide(&folds, &o->reading, &j->set, 1, 0.1, 0, error));
-    if (o->reading.fold > folds.folds)
-        return basin_usage(error, "--fold %lld of %lld", (long long)o->reading.fold,
-                           (long long)folds.folds);
-    const basin_fold *f = &folds.fold[o->reading.fold - 1];
-    BASIN_TRY(BASIN_NEW_RAW(&j->list, f->count[which] + 1, "a list of graphs", error));
-    memcpy(j->list, f->item[which], (size_t)f->count[which] * sizeof *j->list);
-    j->count = f->count[which];
-    j->o->reading.part = name[which];
+    const basin_fold *f = NULL;
+    int64_t first = 0;
+    int which = 0;
+    if (strcmp(asked, "all") != 0)
+        BASIN_TRY(basin_graph_fold(&f, &folds, &j->o->reading, &j->set, 0.1, 0, error));
+    if (!strcmp(asked, "auto")) asked = f || split[2] ? "test" : "all";
+    for (; strcmp(asked, name[which]) != 0; which++) first += split[which];
+    j->part = name[which];
+    j->count = which == 3 ? j->set.graphs : f ? f->count[which] : split[which];
+    if (!j->count && !f && which < 3)
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "%s: no graphs for the part '%s'; expected a set with splits, or the part all",
+            j->set.name, asked);
+    BASIN_TRY(BASIN_NEW_RAW(&j->list, j->count + 1, "a list of graphs", error));
+    for (int64_t i = 0; i < j->count; i++)
+        j->list[i] = which == 3 ? i : f ? f->item[which][i] : first + i;
     return BASIN_OK;
 }
 
@@ -36,13 +38,14 @@ basin_status basin_graph_open_all(job *j, bool labels, basin_error *error) {
     const basin_graph_options *o = j->o;
     const char *data = o->operand[1];
     BASIN_TRY(basin_graphs_open(&j->model, o->operand[0], o->compute, error));
-    j->about = basin_graphs_about(j->model);
-    j->o->reading.values = j->about.target == BASIN_GRAPHS_VALUES;
-    BASIN_TRY(basin_graph_read(&j->set, &o->args, &o->reading, data, labels ? j->about.names : "",
-                               j->about.settings, error));
+    j->info = basin_graphs_get_info(j->model);
+    j->columns = j->info->columns;
+    j->o->reading.values = j->info->target == BASIN_GRAPHS_VALUES;
+    BASIN_TRY(basin_graph_read(&j->set, &o->args, &o->reading, data,
+                               labels ? j->info->table_target : "", j->info->settings, error));
     BASIN_TRY(choose_graphs(j, error));
-    j->data = (basin_graphs_data){.set = &j->set, .path = data, .coverage = o->coverage};
-    j->data.graph = j->list, j->data.graphs = j->count;
+    j->data =
+        (basin_graphs_data){.set = &j->set, .path = data, .graph = j->list, .graphs = j->count};
     basin_note_gamma(&o->args, o->operand[0]);
     return BASIN_OK;
 }
@@ -53,40 +56,38 @@ static void note_graphs(job *j) {
         {"nodes with a label", "edges with a label"},
         {"atoms with an element, charge or hydrogen count", "bonds, both ways, of a kind"}};
     char text[400];
-    int64_t unknown[2];
+    int64_t unknown[2], cut = 0;
     bool known = !basin_graphs_unknown_labels(unknown, j->model, &j->data, NULL);
     for (int i = 0; i < 2 && known; i++)
         if (unknown[i])
             basin_note(j->o, "%lld %s that is not in the training data; treated as unlabelled",
                        (long long)unknown[i], of[j->set.line != NULL][i]);
-    double most = 0;
+    double max = 0;
     const int64_t *start = j->set.node_start;
-    int64_t cut = 0;
-    bool cuts = !basin_settings_get_number(&most, j->about.settings, "max_nodes", NULL) && most > 0;
+    bool cuts = !basin_settings_get_number(&max, j->info->settings, "max_nodes", NULL) && max > 0;
     for (int64_t i = 0; i < j->count && cuts; i++)
-        cut += (double)(start[j->list[i] + 1] - start[j->list[i]]) > most;
+        cut += (double)(start[j->list[i] + 1] - start[j->list[i]]) > max;
     if (cut)
         basin_note(j->o, "%lld graphs are cut to their first %.0f nodes (max_nodes of the model)",
-                   (long long)cut, most);
-    basin_convergence convergence = basin_graphs_take_convergence(j->model);
+                   (long long)cut, max);
+    basin_convergence convergence = {.size = sizeof convergence};
+    basin_graphs_take_convergence(&convergence, j->model);
     if (basin_convergence_describe(text, sizeof text, &convergence)) basin_note(j->o, "%s", text);
 }
 
 void basin_graph_close_all(void *context) {
     job *j = context;
-    BASIN_FREE(j->output, j->spread, j->nearest, j->nearest_at, j->low, j->class_value, j->value,
-               j->node, j->edge, j->order);
+    BASIN_FREE(j->cells, j->numbers, j->evaluation.value, j->node, j->edge, j->order, j->list);
     basin_graphs_explanation_free(&j->e);
-    free(j->list);
     basin_graphset_free(&j->set);
     basin_graphs_close(j->model);
 }
 
 /* The units of several values that are pooled; else "". */
-static const char *units_of(const basin_graphs_info *about) {
+static const char *units_of(const basin_graphs_info *info) {
     char text[8];
-    if (about->target != BASIN_GRAPHS_VALUES || about->columns < 2 || about->binary ||
-        basin_settings_get(text, sizeof text, about->settings, "standardise", NULL))
+    if (info->target != BASIN_GRAPHS_VALUES || info->columns < 2 || info->binary ||
+        basin_settings_get(text, sizeof text, info->settings, "standardise", NULL))
         return "";
     return strcmp(text, "on") ? "all values pooled, each in its units"
                               : "each value in units of its deviation in training";
@@ -107,34 +108,26 @@ static const basin_option predict_table[] = {
     BASIN_OPTIONS_END,
 };
 
-void basin_graph_name_column(char key[100], const char *names, const int64_t *class_value,
+void basin_graph_name_column(char key[100], const char *const *column, const int64_t *class_value,
                              int64_t c) {
-    const char *name = class_value ? NULL : names, *word = names;
-    for (int64_t i = 0; class_value && word && i <= class_value[c]; i++)
-        word = (word = strstr(word, "\n\t")) ? word + 2 : NULL;
-    for (int64_t i = 0; name && i < c; i++)
-        name = strchr(name, '\n') ? strchr(name, '\n') + 1 : NULL;
-    if (name)
-        snprintf(key, 100, "%.*s", (int)strcspn(name, "\n"), name);
-    else if (class_value && word)
-        snprintf(key, 100, "p_%.*s", (int)strcspn(word, "\n"), word);
+    const char *before = class_value ? "p_" : "";
+    if (column)
+        snprintf(key, 100, "%s%s", before, column[c]);
     else
         snprintf(key, 100, class_value ? "p_%lld" : "value%lld",
                  class_value ? (long long)class_value[c] : (long long)c + 1);
 }
 
 static void name_column(char key[100], const job *j, int64_t c) {
-    basin_graph_name_column(key, j->about.names, j->about.class_value, c);
+    basin_graph_name_column(key, j->info->column, j->info->class_value, c);
 }
 
 /* A class: its word, or the number that the training data give it. */
 static void put_class(basin_record *r, const job *j, int64_t value) {
-    char key[100];
     int64_t c = 0;
-    while (j->about.class_value[c] != value) c++;
-    name_column(key, j, c);
-    if (j->about.names && strstr(j->about.names, "\n\t"))
-        basin_record_text(r, "class", key + 2);
+    while (j->info->class_value[c] != value) c++;
+    if (j->info->column)
+        basin_record_text(r, "class", j->info->column[c]);
     else
         basin_record_integer(r, "class", value);
 }
@@ -145,51 +138,50 @@ static void put_place(basin_record *r, const basin_graphset *set, int64_t graph)
     if (set->line) basin_record_integer(r, "line", set->line[graph]);
 }
 
+/* A number of column c, under the column's name and what follows it. */
+static void put_number(basin_record *r, const job *j, int64_t c, const char *after,
+                       const char *format, double value) {
+    char key[100], name[120];
+    name_column(key, j, c);
+    snprintf(name, sizeof name, "%s%s", key, after);
+    basin_record_number(r, name, format, value);
+}
+
 /* Conformal intervals, or sets of classes such as "active|inactive". */
 static void put_bounds(basin_record *r, const job *j, int64_t row) {
-    const float *low = j->low + row * j->columns, *high = j->high + row * j->columns;
+    const float *low = j->result.low + row * j->columns, *high = j->result.high + row * j->columns;
     char key[100], name[120], set[4000] = "";
     for (int64_t c = 0; c < j->columns; c++) {
+        size_t used = strlen(set);
         name_column(key, j, c);
-        if (j->about.class_value) {
-            size_t used = strlen(set), skip = strncmp(key, "p_", 2) ? 0 : 2;
-            if (low[c] > 0)
-                snprintf(set + used, sizeof set - used, "%s%s", used ? "|" : "", key + skip);
-        } else if (j->about.binary) {
+        if (j->info->class_value && low[c] > 0)
+            snprintf(set + used, sizeof set - used, "%s%s", used ? "|" : "", key + 2);
+        if (j->info->binary) {
             snprintf(name, sizeof name, "%s_set", key);
             basin_record_text(r, name, low[c] == 0 ? "1" : high[c] > 0 ? "0|1" : "0");
-        } else {
-            snprintf(name, sizeof name, "%s_low", key);
-            basin_record_number(r, name, "%g", (double)low[c]);
-            snprintf(name, sizeof name, "%s_high", key);
-            basin_record_number(r, name, "%g", (double)high[c]);
+        } else if (!j->info->class_value) {
+            put_number(r, j, c, "_low", "%g", (double)low[c]);
+            put_number(r, j, c, "_high", "%g", (double)high[c]);
         }
     }
-    if (j->about.class_value) basin_record_text(r, "set", set);
+    if (j->info->class_value) basin_record_text(r, "set", set);
 }
 
 static void put_outputs(basin_record *r, const job *j, int64_t row) {
-    char key[100];
-    if (j->about.class_value) put_class(r, j, j->class_value[row]);
-    for (int64_t c = 0; c < j->columns; c++) {
-        name_column(key, j, c);
-        basin_record_number(r, key, "%g", (double)j->output[row * j->columns + c]);
-    }
-    if (j->nearest) basin_record_number(r, "nearest", "%.3f", (double)j->nearest[row]);
-    if (j->nearest && j->about.remembered)
-        basin_record_text(r, "nearest_id",
-                          j->nearest[row] > 0 ? j->about.remembered + j->nearest_at[row] : "");
-    for (int64_t c = 0; c < j->columns && j->about.members > 1; c++) {
-        char name[120];
-        if (j->about.class_value && j->columns == 2 && !c) continue; /* the same of both */
-        name_column(key, j, c);
-        snprintf(name, sizeof name, "%s_spread", key);
-        basin_record_number(r, name, "%.3g", (double)j->spread[row * j->columns + c]);
-    }
-    if (j->low) put_bounds(r, j, row);
-    basin_graphs_data own = j->data;
+    const basin_graphs_predict_result *p = &j->result;
+    const char *const *name = j->info->remembered_name;
+    if (j->info->class_value) put_class(r, j, p->class_value[row]);
+    for (int64_t c = 0; c < j->columns; c++)
+        put_number(r, j, c, "", "%g", (double)p->output[row * j->columns + c]);
+    if (p->nearest) basin_record_number(r, "nearest", "%.3f", (double)p->nearest[row]);
+    if (p->nearest && name)
+        basin_record_text(r, "nearest_id", p->nearest[row] > 0 ? name[p->nearest_at[row]] : "");
+    for (int64_t c = 0; c < j->columns && j->info->members > 1; c++)
+        if (!j->info->class_value || j->columns != 2 || c) /* the same of both */
+            put_number(r, j, c, "_spread", "%.3g", (double)p->spread[row * j->columns + c]);
+    if (p->low) put_bounds(r, j, row);
+    basin_graphs_data own = {.set = &j->set, .graph = &j->graph_of[row], .graphs = 1};
     int64_t unknown[2];
-    own.graph = &j->graph_of[row], own.graphs = 1;
     if (j->set.line && !basin_graphs_unknown_labels(unknown, j->model, &own, NULL))
         basin_record_integer(r, "unknown_atoms", unknown[0]);
 }
@@ -202,7 +194,8 @@ static void put_predictions(basin_record *r, const void *context) {
         basin_record_row(r);
         put_place(r, &j->set, j->graph_of[row]);
         basin_record_integer(r, "graph", j->graph_of[row]);
-        if (j->about.target == BASIN_NODE_CLASSES) basin_record_integer(r, "node", j->node_of[row]);
+        if (j->info->target == BASIN_GRAPHS_NODE_CLASSES)
+            basin_record_integer(r, "node", j->node_of[row]);
         put_outputs(r, j, row);
     }
     basin_record_end(r);
@@ -210,21 +203,22 @@ static void put_predictions(basin_record *r, const void *context) {
 
 /* The graph of each row, and the node in it. */
 static void number_rows(job *j) {
-    const int64_t *start = j->about.target == BASIN_NODE_CLASSES ? j->set.node_start : NULL;
+    bool nodes = j->info->target == BASIN_GRAPHS_NODE_CLASSES;
+    const int64_t *start = j->set.node_start;
     for (int64_t i = 0, row = 0; i < j->count; i++) {
-        int64_t g = j->list[i], rows = start ? start[g + 1] - start[g] : 1;
+        int64_t g = j->list[i], rows = nodes ? start[g + 1] - start[g] : 1;
         for (int64_t n = 0; n < rows; n++, row++) j->graph_of[row] = g, j->node_of[row] = n;
     }
 }
 
 static basin_status write_embeddings(job *j, basin_error *error) {
-    int64_t rows = j->rows, width = j->about.width;
+    int64_t rows = j->rows, width = j->info->width;
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     BASIN_SCRATCH(float, embedding, (rows * width), "embeddings", error);
     BASIN_TRY(basin_bundle_new(&bundle, NULL, error));
     BASIN_TRY(basin_graphs_embed(embedding, j->model, &j->data, error));
     BASIN_TRY(basin_bundle_put(bundle, "graph", j->graph_of, BASIN_I64, BASIN_SHAPE(rows), error));
-    if (j->about.target == BASIN_NODE_CLASSES)
+    if (j->info->target == BASIN_GRAPHS_NODE_CLASSES)
         BASIN_TRY(
             basin_bundle_put(bundle, "node", j->node_of, BASIN_I64, BASIN_SHAPE(rows), error));
     BASIN_TRY(basin_bundle_put(bundle, "embedding", embedding, BASIN_F32, BASIN_SHAPE(rows, width),
@@ -232,43 +226,44 @@ static basin_status write_embeddings(job *j, basin_error *error) {
     return basin_bundle_write(j->o->embeddings, bundle, error);
 }
 
+/* The arrays of a result, with those that the model has. */
+static basin_status reserve(job *j, basin_error *error) {
+    int64_t rows = j->rows, cells = rows * j->columns;
+    BASIN_TRY(BASIN_NEW(&j->cells, 4 * cells + rows, "outputs", error));
+    BASIN_TRY(BASIN_NEW(&j->numbers, 4 * rows, "outputs", error));
+    BASIN_TRY(BASIN_NEW_RAW(&j->order, rows + 1, "outputs", error));
+    j->graph_of = j->numbers, j->node_of = j->numbers + rows;
+    j->result = (basin_graphs_predict_result){
+        .output = j->cells, .spread = j->cells + cells, .class_value = j->numbers + 2 * rows};
+    if (j->info->calibrated)
+        j->result.low = j->cells + 2 * cells, j->result.high = j->cells + 3 * cells;
+    if (j->info->remembered)
+        j->result.nearest = j->cells + 4 * cells, j->result.nearest_at = j->numbers + 3 * rows;
+    return BASIN_OK;
+}
+
 basin_status basin_graph_predict(job *j, basin_error *error) {
-    j->rows = basin_graphs_rows(j->model, &j->data);
-    j->columns = j->about.columns;
+    const basin_graphs_info *info = j->info;
+    basin_graphs_predict_options options = {.ranks = j->o->ranks, .coverage = j->o->coverage};
     int64_t by; /* found before predicting, so that a wrong name fails early */
     BASIN_TRY(basin_graph_find_column(&by, j, error));
-    BASIN_TRY(BASIN_NEW(&j->output, j->rows * j->columns, "outputs", error));
-    BASIN_TRY(BASIN_NEW(&j->spread, j->rows * j->columns, "outputs", error));
-    j->data.spread = j->spread;
-    if (!isnan(j->about.near)) BASIN_TRY(BASIN_NEW(&j->nearest, j->rows, "outputs", error));
-    if (j->nearest) BASIN_TRY(BASIN_NEW(&j->nearest_at, j->rows, "outputs", error));
-    j->data.nearest = j->nearest, j->data.nearest_at = j->nearest_at;
-    if (j->about.calibrated) {
-        BASIN_TRY(BASIN_NEW(&j->low, 2 * j->rows * j->columns, "outputs", error));
-        j->high = j->low + j->rows * j->columns;
-        j->data.low = j->low, j->data.high = j->high;
-    }
-    BASIN_TRY(BASIN_NEW(&j->class_value, 3 * j->rows, "outputs", error));
-    j->graph_of = j->class_value + j->rows, j->node_of = j->graph_of + j->rows;
+    j->rows = basin_graphs_rows(j->model, &j->data);
+    BASIN_TRY(reserve(j, error));
     number_rows(j);
-    j->data.ranks = j->o->ranks;
-    BASIN_TRY(basin_graphs_predict(j->output, j->class_value, j->model, &j->data, error));
+    BASIN_TRY(basin_graphs_predict(&j->result, j->model, &j->data, &options, error));
     note_graphs(j);
-    j->data.ranks = NULL;
-    bool words = j->about.class_value && j->about.names && strstr(j->about.names, "\n\t");
     if (by < 0) {
-        by = j->about.class_value ? j->columns - 1 : 0;
         char key[100];
+        by = info->class_value ? j->columns - 1 : 0;
         name_column(key, j, by);
-        if (j->o->sort && (words || j->columns > 2 - !j->about.class_value))
+        bool words = info->class_value && info->column;
+        if (j->o->sort && (words || j->columns > 2 - !info->class_value))
             basin_note(j->o, "sorted by %s, highest first; --about names another column", key);
     }
-    BASIN_TRY(BASIN_NEW_RAW(&j->order, j->rows + 1, "outputs", error));
     for (int64_t i = 0; i < j->rows; i++)
-        j->order[i] = (basin_ranked){(double)j->output[i * j->columns + by], i};
+        j->order[i] = (basin_ranked){(double)j->result.output[i * j->columns + by], i};
     if (j->o->sort) qsort(j->order, (size_t)j->rows, sizeof *j->order, basin_higher_first);
     j->shown = j->o->sort && j->o->top ? basin_int_min(j->o->top, j->rows) : j->rows;
-    j->data.low = j->data.high = j->data.spread = j->data.nearest = NULL, j->data.nearest_at = NULL;
     return BASIN_OK;
 }
 
@@ -316,14 +311,15 @@ basin_status basin_graph_look_back(job *j, basin_error *error) {
 
 static basin_status measure_noise(job *j, basin_error *error) {
     int64_t count = j->o->noisy;
-    basin_graphs_data data = j->data;
-    data.noisy = count;
-    BASIN_SCRATCH(basin_graphs_measures, measures, count, "evaluations", error);
+    basin_graphs_evaluate_options options = {.coverage = j->o->coverage, .noisy = count};
+    BASIN_SCRATCH(basin_graphs_measures, noisy, count, "evaluations", error);
     BASIN_SCRATCH(double, value, count, "evaluations", error);
-    BASIN_TRY(basin_graphs_score(measures, NULL, j->model, &data, error));
-    for (int64_t i = 0; i < count; i++) value[i] = basin_graph_score(&j->set, &measures[i]);
+    j->evaluation.noisy = noisy;
+    basin_status status =
+        basin_graphs_evaluate(&j->evaluation, j->model, &j->data, &options, error);
+    for (int64_t i = 0; i < count; i++) value[i] = basin_graph_score(&j->set, &noisy[i]);
     j->noisy = basin_spread_of(value, count, 0);
-    return BASIN_OK;
+    return status;
 }
 
 static void put_noisy(basin_record *r, const basin_spread *s, const basin_graphset *set) {
@@ -342,20 +338,20 @@ static const basin_field value_fields[] = {F(known, "known"),
                                            F(spread, "|deviation", "%.4g"),
                                            F(error, "mae", "%.4g"),
                                            F(deviation, "rmse", "%.4g"),
-                                           F(explained, "r2", "%.4g"),
+                                           F(r_squared, "r2", "%.4g"),
                                            {0}};
 #undef F
 
 static void put_values(basin_record *r, const job *j) {
     basin_record_table(r, "values", NULL);
-    for (int64_t c = 0; c < j->about.columns; c++) {
-        const basin_graphs_value *v = &j->value[c];
+    for (int64_t c = 0; c < j->columns; c++) {
+        const basin_graphs_value *v = &j->evaluation.value[c];
         char key[100];
         name_column(key, j, c);
         basin_record_row(r);
         basin_record_text(r, "name|value", key);
         basin_record_struct(r, value_fields, v);
-        if (j->about.binary) basin_record_fields(r, "auroc=%.4g;auprc=%.4g", v->auroc, v->auprc);
+        if (j->info->binary) basin_record_fields(r, "auroc=%.4g;auprc=%.4g", v->auroc, v->auprc);
     }
     basin_record_end(r);
 }
@@ -376,31 +372,33 @@ void basin_graph_put_seen(basin_record *r, const job *j) {
 
 static void put_evaluation(basin_record *r, const void *context) {
     const job *j = context;
-    basin_graphs_target target = j->about.target;
-    const char *chosen = j->o->reading.part;
-    if (!strcmp(chosen, "auto")) chosen = j->set.split[2] ? "test" : "all";
+    const basin_graphs_evaluate_result *e = &j->evaluation;
     basin_record_fields(r, "model=%s;data=%s;task=%s;part=%s", j->o->operand[0], j->set.name,
-                        basin_graphs_target_name(target), chosen);
-    basin_record_measures(r, NULL, &j->measures, target, true);
-    if (*units_of(&j->about)) basin_record_note(r, "(%s)", units_of(&j->about));
+                        basin_graphs_target_name(j->info->target), j->part);
+    basin_record_measures(r, NULL, &e->measures, j->info->target, true);
+    if (*units_of(j->info)) basin_record_note(r, "(%s)", units_of(j->info));
     basin_graph_put_seen(r, j);
     if (j->noisy.count) put_noisy(r, &j->noisy, &j->set);
-    if (j->value || j->measures.missing)
-        basin_record_integer(r, "missing|without known truth", j->measures.missing);
-    if (j->value) put_values(r, j);
+    if (e->value || e->measures.missing)
+        basin_record_integer(r, "missing|without known truth", e->measures.missing);
+    if (e->value) put_values(r, j);
+}
+
+basin_status basin_graph_evaluate(job *j, basin_error *error) {
+    basin_graphs_evaluate_options options = {.coverage = j->o->coverage};
+    if (j->info->target == BASIN_GRAPHS_VALUES)
+        BASIN_TRY(BASIN_NEW(&j->evaluation.value, j->columns, "values", error));
+    if (j->o->noisy) return measure_noise(j, error);
+    return basin_graphs_evaluate(&j->evaluation, j->model, &j->data, &options, error);
 }
 
 static basin_status evaluate(void *context, basin_error *error) {
     job *j = context;
     BASIN_TRY(basin_graph_open_all(j, true, error));
     BASIN_TRY(basin_graph_look_back(j, error));
-    BASIN_TRY(basin_graphs_score(&j->measures, NULL, j->model, &j->data, error));
+    BASIN_TRY(basin_graph_evaluate(j, error));
     note_graphs(j);
-    if (j->about.target == BASIN_GRAPHS_VALUES) {
-        BASIN_TRY(BASIN_NEW(&j->value, j->about.columns, "values", error));
-        BASIN_TRY(basin_graphs_score(NULL, j->value, j->model, &j->data, error));
-    }
-    return j->o->noisy ? measure_noise(j, error) : BASIN_OK;
+    return BASIN_OK;
 }
 
 const basin_command basin_command_graph_eval = {
@@ -471,13 +469,14 @@ static double sum_of(const double *number, int64_t count) {
 
 /* "class active", "logS", "value 2". */
 static const char *subject(char text[120], const job *j) {
-    char key[100];
-    bool named = j->about.names || j->about.class_value;
-    name_column(key, j, j->e.column);
-    snprintf(text, 120, "%s%s", named ? j->about.class_value ? "class " : "" : "value ",
-             key + (j->about.class_value ? 2
-                    : named              ? 0
-                                         : 5));
+    const basin_graphs_info *i = j->info;
+    int64_t c = j->e.column;
+    const char *before = i->class_value ? "class " : i->column ? "" : "value ";
+    if (i->column)
+        snprintf(text, 120, "%s%s", before, i->column[c]);
+    else
+        snprintf(text, 120, "%s%lld", before,
+                 (long long)(i->class_value ? i->class_value[c] : c + 1));
     return text;
 }
 
@@ -491,7 +490,7 @@ static void headline(char *text, size_t size, const job *j) {
     char about[120];
     const basin_graphs_explanation *e = &j->e;
     snprintf(text, size,
-             j->about.class_value ? "%s, graph %lld: %s with probability %.4f"
+             j->info->class_value ? "%s, graph %lld: %s with probability %.4f"
                                   : "%s, graph %lld: %s is %.5g",
              j->set.name, (long long)e->graph, subject(about, j), e->predicted);
 }
@@ -564,7 +563,7 @@ static void put_edges(basin_record *r, const job *j) {
 static void put_explanation(basin_record *r, const void *context) {
     const job *j = context;
     const basin_graphs_explanation *e = &j->e;
-    const int64_t *class_value = j->about.class_value;
+    const int64_t *class_value = j->info->class_value;
     char text[200];
     headline(text, sizeof text, j);
     basin_record_note(r, "%s", text);
@@ -577,7 +576,7 @@ static void put_explanation(basin_record *r, const void *context) {
         basin_record_integer(r, "value", e->column + 1);
     basin_record_number(r, ".predicted", "%.4g", e->predicted);
     basin_record_number(r,
-                        class_value || j->about.binary ? "output|log-odds of the network"
+                        class_value || j->info->binary ? "output|log-odds of the network"
                                                        : "output|output of the network",
                         "%.4g", e->output);
     basin_record_fields(r,
@@ -594,9 +593,9 @@ static void put_explanation(basin_record *r, const void *context) {
     if (fabs(e->missed) > 0.1 * fabs(e->output - e->blank) + 1e-3)
         basin_record_note(r, "the parts do not add up to the output, which jumps between the two "
                              "graphs");
-    if (j->about.members > 1 || e->share > 0)
+    if (j->info->members > 1 || e->share > 0)
         basin_record_note(r, "\"adds\" is the mean over %lld member%s of the network%s",
-                          (long long)j->about.members, j->about.members > 1 ? "s" : "",
+                          (long long)j->info->members, j->info->members > 1 ? "s" : "",
                           e->share > 0 ? "; \"memory\" is the node's part in the memory's output"
                                        : "");
 }
@@ -608,7 +607,7 @@ static basin_status draw(void *context, basin_error *error) {
     char title[200], subtitle[200], about[120], legend[200];
     headline(title, sizeof title, j);
     snprintf(subtitle, sizeof subtitle, "%s %.3g, blank graph %.3g, nodes %+.3g, edges %+.3g",
-             j->about.class_value || j->about.binary ? "log-odds" : "value", e->output, e->blank,
+             j->info->class_value || j->info->binary ? "log-odds" : "value", e->output, e->blank,
              sum_of(e->node, e->nodes), sum_of(e->edge, e->edges));
     snprintf(legend, sizeof legend, "what a node or an edge adds to %s; %s on nodes",
              subject(about, j), labels_of(j) ? "labels" : "numbers");
@@ -631,23 +630,20 @@ static basin_status draw(void *context, basin_error *error) {
 }
 
 basin_status basin_graph_find_column(int64_t *column, const job *j, basin_error *error) {
-    const int64_t *class_value = j->about.class_value;
-    int64_t columns = j->about.columns;
+    const basin_graphs_info *info = j->info;
     char *end;
     *column = -1;
     if (!j->o->about) return BASIN_OK;
     long long asked = strtoll(j->o->about, &end, 10);
     bool number = end > j->o->about && !*end;
-    for (int64_t c = 0; c < columns && *column < 0; c++) {
-        char key[100];
-        name_column(key, j, c);
-        if (number && asked == (class_value ? class_value[c] : c + 1)) *column = c;
-        if (j->about.names && !strcmp(key + (class_value ? 2 : 0), j->o->about)) *column = c;
+    for (int64_t c = 0; c < j->columns && *column < 0; c++) {
+        if (number && asked == (info->class_value ? info->class_value[c] : c + 1)) *column = c;
+        if (info->column && !strcmp(info->column[c], j->o->about)) *column = c;
     }
     if (*column >= 0) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "--about %.40s is not %s", j->o->about,
-                      class_value ? "a class of the training data (word or number)"
-                                  : "a value (name or 1-based position)");
+                      info->class_value ? "a class of the training data (word or number)"
+                                        : "a value (name or 1-based position)");
 }
 
 static basin_status explain(void *context, basin_error *error) {
@@ -658,8 +654,7 @@ static basin_status explain(void *context, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE, "--graph %lld; %s has graphs 0 to %lld",
                           (long long)j->o->graph, j->set.name, (long long)j->set.graphs - 1);
     BASIN_TRY(basin_graph_find_column(&column, j, error));
-    j->data.graph = &j->o->graph, j->data.graphs = 1;
-    BASIN_TRY(basin_graphs_explain(&j->e, j->model, &j->data, column, error));
+    BASIN_TRY(basin_graphs_explain(&j->e, j->model, &j->set, j->o->graph, column, error));
     return sort_parts(j, error);
 }
 

@@ -8,10 +8,10 @@
 
 enum { LINES = 64 };
 
-static void read_one(const basin_molecules *molecules) {
+static void read_one(const char *path, const basin_graphset_options *options) {
     basin_graphset set;
     basin_error error = {0};
-    basin_status status = basin_graphset_read_molecules(&set, molecules, &error);
+    basin_status status = basin_graphset_read(&set, path, options, &error);
     if (status && (error.status != status || !*error.text)) abort();
     if (status) return;
     for (int64_t i = 0; i < set.graphs; i++) {
@@ -29,12 +29,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int64_t count = 0;
     int fd = memory_file(path, data, size);
     if (!text) abort();
-    read_one(&(basin_molecules){.path = path, .target = "y"});
-    read_one(&(basin_molecules){.path = path});
+    read_one(path, &(basin_graphset_options){.smiles = "smiles", .target = "y"});
+    read_one(path, &(basin_graphset_options){.smiles = "smiles"});
     close(fd);
     memcpy(text, data, size), text[size] = 0;
     while (next && count < LINES) line[count++] = strsep(&next, "\n");
-    read_one(&(basin_molecules){.text = line, .count = count});
+    read_one(NULL, &(basin_graphset_options){.text = line, .count = count});
     free(text);
     return 0;
 }

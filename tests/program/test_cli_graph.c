@@ -62,7 +62,7 @@ TEST_WITH(what_a_set_has_no_use_for_is_noted, folder_new, folder_remove) {
         assert_contains(p->err, ": trains on the split that it brings");
         for (int i = 0; i < 3; i++) {
             bool noted = strstr(p->err, idle[i]) != NULL;
-            bool wanted = i == task || (i == 0 && task != BASIN_NODE_CLASSES);
+            bool wanted = i == task || (i == 0 && task != BASIN_GRAPHS_NODE_CLASSES);
             if (noted != wanted) fail_msg("task %d, \"%s\": %s", task, idle[i], p->err);
         }
     }
@@ -83,7 +83,7 @@ TEST_WITH(trains_and_uses, folder_new, folder_remove) {
         p = run(state, "graph eval m.safetensors set.safetensors --json");
         cJSON *json = run_json(p);
         assert_string_equal(cJSON_GetObjectItem(json, "part")->valuestring, "test");
-        if (task != BASIN_NODE_CLASSES) assert_int_equal((int)number(json, "graphs"), 5);
+        if (task != BASIN_GRAPHS_NODE_CLASSES) assert_int_equal((int)number(json, "graphs"), 5);
         number(json, task == BASIN_GRAPHS_VALUES ? "mae" : "balanced_accuracy");
         assert_int_equal((int)number(json, "trained_on"), 0);
         p = run(state, "graph eval m.safetensors set.safetensors --part all");
@@ -91,7 +91,7 @@ TEST_WITH(trains_and_uses, folder_new, folder_remove) {
         assert_contains(p->out, "(--unseen)");
         p = run_ok(state, "graph predict m.safetensors set.safetensors --part all");
         assert_memory_equal(p->out, head[task], strlen(head[task]));
-        if (task != BASIN_NODE_CLASSES) assert_int_equal(lines(p->out), GRAPHS + 1);
+        if (task != BASIN_GRAPHS_NODE_CLASSES) assert_int_equal(lines(p->out), GRAPHS + 1);
         char *all = strdup(p->out);
         p = run(state, "graph predict m.safetensors set.safetensors");
         ends_with(all, p->out);
@@ -227,7 +227,7 @@ TEST_WITH(noisy_evaluations, folder_new, folder_remove) {
     assert_contains(p->out, "the spread of noise in one model");
     run(state, "graph train set.safetensors --epochs 1 --noise 0 " SMALL);
     assert_error(run(state, "graph eval model.safetensors set.safetensors --noisy 3"), 1,
-                 "noise 0");
+                 "noise is 0");
 }
 
 TEST_WITH(presets, folder_new, folder_remove) {
@@ -355,8 +355,8 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
         {"graph train i.csv --target y",
          "line 3: column 'y' has '1e400', expected a number of at "},
         {"graph train m.csv --target one", "expected at least two classes"},
-        {"graph train m.csv --target y --split scaffold", "to divide by groups into training, "},
-        {"graph cv m.csv --target y --split scaffold --folds 3", "into 3 folds"},
+        {"graph train m.csv --target y --split scaffold", "in 1 fold: too few graphs"},
+        {"graph cv m.csv --target y --split scaffold --folds 3", "in 3 folds: too few graphs"},
         {"graph train m.csv --target y --residual initial --blocks 1",
          "expected at least two blocks"},
         {"graph train m.csv --target y --degree-scalers --no-attention", "has no effect"},
@@ -466,7 +466,7 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_error(run(state, "graph train m.safetensors --smiles y"), 2,
                  "--smiles applies to tables of molecules; m.safetensors");
     file_put(folder_path(path, state, "m.dat"), table, strlen(table));
-    assert_error(run(state, "graph predict n.safetensors m.dat"), 1, "--smiles names the column");
+    assert_error(run(state, "graph predict n.safetensors m.dat"), 1, "column of SMILES");
     p = run_ok(state, "graph cv m.csv --target y --folds 2 --epochs 1 --members 1 " SMALL);
     assert_contains(p->out, "\nmeans");
     assert_contains(p->out, "MAE");

@@ -113,13 +113,15 @@ typedef enum basin_adjacency {
 } basin_adjacency;
 
 /* What a graph's outputs are read from; a sum of flags, 0 is CLS. */
-enum {
-    BASIN_READ_CLS = 1,
-    BASIN_READ_MEAN = 2,   /* of the graph's nodes */
-    BASIN_READ_SUM = 4,    /* of them, by 1/16: for targets that grow with a graph */
-    BASIN_READ_NODES = 8,  /* cannot be combined: one output per token, for classes of nodes */
-    BASIN_READ_SIZED = 16, /* the mean by log(1 + nodes) / 4: knows the size, and stays small */
-};
+typedef enum basin_graph_readout {
+    BASIN_GRAPH_READOUT_CLS = 1,
+    BASIN_GRAPH_READOUT_MEAN = 2, /* of the graph's nodes */
+    BASIN_GRAPH_READOUT_SUM = 4,  /* of them, by 1/16: for targets that grow with a graph */
+    BASIN_GRAPH_READOUT_NODES =
+        8, /* cannot be combined: one output per token, for classes of nodes */
+    BASIN_GRAPH_READOUT_SIZED =
+        16, /* the mean by log(1 + nodes) / 4: knows the size, and stays small */
+} basin_graph_readout;
 
 /* What blocks hand on. */
 typedef enum basin_residual {
@@ -132,7 +134,7 @@ typedef enum basin_residual {
 } basin_residual;
 
 /* Zeros are the published model. */
-typedef struct basin_graphs_config {
+typedef struct basin_graph_net_config {
     int64_t features, edge_features, positions, outputs; /* F, P (1 if none), k, C */
     int blocks;
     basin_block_config block;
@@ -140,7 +142,7 @@ typedef struct basin_graphs_config {
     basin_adjacency adjacency;
     int64_t rank;           /* R of BILINEAR; 0 means 8 */
     int64_t pair_hidden;    /* units that see the features of a pair, beside these; 0: none */
-    int read;               /* BASIN_READ_* */
+    int read;               /* a sum of basin_graph_readout */
     int64_t hidden;         /* units of the head's hidden layer; 0: a linear head */
     bool norm_head;         /* tokens are layer-normalized before they are read */
     double drop;            /* of what the head reads, dropped in training (with descent.seed) */
@@ -148,11 +150,11 @@ typedef struct basin_graphs_config {
     bool reconstruct;       /* the edge-reconstruction head of the superpixel sets */
     bool reconstruct_first; /* only an edge's first feature, as in 0.1 */
     basin_residual residual;
-} basin_graphs_config;
+} basin_graph_net_config;
 
 enum { BASIN_MAX_BLOCKS = 16 };
-typedef struct basin_graphs {
-    basin_graphs_config config;
+typedef struct basin_graph_net {
+    basin_graph_net_config config;
     basin_block block[BASIN_MAX_BLOCKS];
     basin_expr enc_w, enc_b, cls, pos_w, pos_b; /* [F, D] [D] [D] [k, D] [D] */
     basin_expr conv, adj_w, adj_b;              /* [H, 3, 3] [P, H] [H] */
@@ -163,7 +165,7 @@ typedef struct basin_graphs {
     basin_expr hidden_w, hidden_b; /* [R, U] [U] */
     basin_expr
         initial[BASIN_MAX_BLOCKS]; /* [] of BASIN_RESIDUAL_INITIAL, from the second block on */
-} basin_graphs;
+} basin_graph_net;
 
 /* A batch of graphs as one list of tokens, each graph's CLS before its nodes. Nodes [n, F] of all
  * graphs in a row; `source` [tokens] gives each token's node, -1 for a CLS; `before` and `after`
@@ -172,30 +174,31 @@ typedef struct basin_graphs {
  * [graphs] one over its number of nodes (for means and sums); positions [tokens, k]; pairs are
  * those of `pattern`, with edge_features [pairs, P] in its order, and, where blocks have couplings,
  * the `strength` [pairs] of each in that energy, 0 for padding. */
-typedef struct basin_graphs_batch {
+typedef struct basin_graph_net_batch {
     basin_expr nodes, positions, edge_features, share;
     basin_expr source, before, after, first, owner;
     basin_expr strength;
     basin_pattern pattern;
-} basin_graphs_batch;
+} basin_graph_net_batch;
 
-BASIN_API basin_status basin_graphs_declare(basin_graphs *model, basin_params *params,
-                                            const basin_graphs_config *config);
-/* The inputs of a batch: `tokens` = nodes + graphs. */
-BASIN_API basin_graphs_batch basin_graphs_inputs(const basin_graphs *model, basin_graph *graph,
-                                                 int64_t graphs, int64_t nodes, int64_t pairs);
-/* Outputs of each graph [graphs, C]; with BASIN_READ_NODES of each token [tokens, C]. */
-BASIN_API basin_expr basin_graphs_forward(const basin_graphs *model,
-                                          const basin_graphs_batch *batch);
+BASIN_API basin_status basin_graph_net_declare(basin_graph_net *model, basin_params *params,
+                                               const basin_graph_net_config *config);
+/* Declares the inputs of a batch: `tokens` = nodes + graphs. */
+BASIN_API void basin_graph_net_inputs(basin_graph_net_batch *batch, const basin_graph_net *model,
+                                      basin_graph *graph, int64_t graphs, int64_t nodes,
+                                      int64_t pairs);
+/* Outputs of each graph [graphs, C]; with BASIN_GRAPH_READOUT_NODES of each token [tokens, C]. */
+BASIN_API basin_expr basin_graph_net_forward(const basin_graph_net *model,
+                                             const basin_graph_net_batch *batch);
 /* Intermediate results, for callers that inspect the model. */
-typedef struct basin_graphs_view {
+typedef struct basin_graph_net_view {
     basin_expr embedding; /* what the head reads: [graphs, R], of classes of nodes [tokens, D] */
     basin_expr share; /* [pairs] of the query's attention, mean over heads and blocks, or NULL */
     basin_expr energy[3]; /* [tokens] of the last block at the end: attention, memories, couplings;
                              NULL for what is absent */
-} basin_graphs_view;
-BASIN_API void basin_graphs_look(basin_graphs_view *view, const basin_graphs *model,
-                                 const basin_graphs_batch *batch);
+} basin_graph_net_view;
+BASIN_API void basin_graph_net_inspect(basin_graph_net_view *view, const basin_graph_net *model,
+                                       const basin_graph_net_batch *batch);
 /* Mean cross entropy of logits [G, C] against distributions [G, C]. */
 BASIN_API basin_expr basin_cross_entropy(basin_expr logits, basin_expr target);
 

@@ -245,7 +245,7 @@ static void write_edge_features(basin_case *c, const layout *l, basin_expr input
     basin_case_write(c, input, &all);
 }
 
-static void write_indices(basin_case *c, const layout *l, const basin_graphs_batch *batch) {
+static void write_indices(basin_case *c, const layout *l, const basin_graph_net_batch *batch) {
     basin_expr input[4] = {batch->source, batch->before, batch->after, batch->first};
     basin_tensor index[4] = {0};
     bool good = true;
@@ -281,26 +281,26 @@ static basin_expr target(basin_case *c, const layout *l, int64_t classes) {
 }
 
 static void add_model(basin_case *c, const layout *l) {
-    basin_graphs model;
-    basin_graphs_config config = {.features = basin_case_dim(c, "enc_w", 2, 0),
-                                  .edge_features = l->wide,
-                                  .positions = basin_case_dim(c, "pos_w", 2, 0),
-                                  .outputs = basin_case_dim(c, "dec_w", 2, 1),
-                                  .blocks = (int)basin_case_number(c, "blocks"),
-                                  .block = basin_case_block(c, "block0."),
-                                  .descent = basin_case_descent(c)};
+    basin_graph_net model;
+    basin_graph_net_config config = {.features = basin_case_dim(c, "enc_w", 2, 0),
+                                     .edge_features = l->wide,
+                                     .positions = basin_case_dim(c, "pos_w", 2, 0),
+                                     .outputs = basin_case_dim(c, "dec_w", 2, 1),
+                                     .blocks = (int)basin_case_number(c, "blocks"),
+                                     .block = basin_case_block(c, "block0."),
+                                     .descent = basin_case_descent(c)};
     config.block.mix = basin_case_flag(c, "mixed");
     basin_case_pairs(c, l->tokens, l->edge, l->edges, BASIN_PAIRS_BOTH_WAYS);
-    if (basin_graph_error(c->graph) || basin_graphs_declare(&model, &c->params, &config)) return;
-    basin_graphs_batch batch =
-        basin_graphs_inputs(&model, c->graph, l->graphs, l->nodes, c->pairs.pairs);
+    if (basin_graph_error(c->graph) || basin_graph_net_declare(&model, &c->params, &config)) return;
+    basin_graph_net_batch batch;
+    basin_graph_net_inputs(&batch, &model, c->graph, l->graphs, l->nodes, c->pairs.pairs);
     if (basin_graph_error(c->graph)) return;
     c->pattern = batch.pattern;
     write_stacked(c, l, batch.nodes, "features");
     write_stacked(c, l, batch.positions, "pe");
     write_edge_features(c, l, batch.edge_features);
     write_indices(c, l, &batch);
-    basin_expr logits = basin_graphs_forward(&model, &batch);
+    basin_expr logits = basin_graph_net_forward(&model, &batch);
     basin_expr loss = basin_cross_entropy(logits, target(c, l, config.outputs));
     basin_case_output_add(c, logits, "out.logits");
     basin_case_loss(c, loss, NULL);

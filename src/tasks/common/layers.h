@@ -33,7 +33,7 @@ basin_expr basin_model_logits(basin_expr h, basin_expr weight, basin_expr bias);
 
 /* The edge features as the reconstruction head sees them, [pairs, P] (or [pairs, 1]): sums over
  * heads of edge_w by the factor of the scores. */
-basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batch *batch);
+basin_expr basin_graph_net_edges(const basin_graph_net *model, const basin_graph_net_batch *batch);
 
 /* ---- anomalies of nodes, beyond basin/tasks/networks.h ---- */
 

@@ -20,7 +20,7 @@ typedef struct problem {
     double *mean, *scale; /* [C] of values */
 } problem;
 
-static bool of_nodes(const problem *p) { return p->set->task == BASIN_NODE_CLASSES; }
+static bool of_nodes(const problem *p) { return p->set->task == BASIN_GRAPHS_NODE_CLASSES; }
 
 /* The nodes of a chunk, added to their graph's row, or one row per node. */
 static int64_t add_chunk(float *to, const problem *p, const basin_graphset_batch *b) {
@@ -199,17 +199,17 @@ static const char *name_of(basin_graphs_target target, bool fitted) {
     if (target == BASIN_GRAPHS_VALUES)
         return fitted ? "linear regression on sums of node features" : "the mean value";
     if (!fitted) return "the commonest class";
-    return target == BASIN_NODE_CLASSES ? "logistic regression on a node's own features"
-                                        : "logistic regression on sums of node features";
+    return target == BASIN_GRAPHS_NODE_CLASSES ? "logistic regression on a node's own features"
+                                               : "logistic regression on sums of node features";
 }
 
-basin_status basin_graphs_baseline(basin_graphs_baselines *result, const basin_graphset *set,
+basin_status basin_graphs_baseline(basin_graphs_baseline_result *result, const basin_graphset *set,
                                    const basin_fold *fold, basin_backend *backend,
                                    basin_error *error) {
     BASIN_AT_EXIT(problem_free) problem p = {.set = set, .fold = fold};
     BASIN_AT_EXIT(regression_free) regression r = {0};
-    *result =
-        (basin_graphs_baselines){.name = {name_of(set->task, false), name_of(set->task, true)}};
+    *result = (basin_graphs_baseline_result){
+        .name = {name_of(set->task, false), name_of(set->task, true)}};
     BASIN_TRY(basin_graphs_check_labels(set, set->name, error));
     BASIN_TRY(prepare(&p, error));
     BASIN_SCRATCH(float, output, p.rows[2] * p.outputs, "a baseline", error);

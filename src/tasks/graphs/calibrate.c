@@ -14,10 +14,6 @@ static bool is_value(const basin_graphs_model *m) {
     return m->target == BASIN_GRAPHS_VALUES && !m->binary;
 }
 
-static int64_t columns_of(const basin_graphs_model *m) {
-    return m->target == BASIN_GRAPHS_VALUES ? m->outputs : m->classes;
-}
-
 /* ---- temperature ---- */
 
 static double tempered(double p, double temperature) {
@@ -79,7 +75,7 @@ static double loss_of(const trial *t, double temperature, double share, int64_t 
     for (int64_t i = 0; i < t->count; i++) {
         t->loss[i] = 0;
         if (!predict(t, i, temperature, share)) continue;
-        for (int64_t c = 0; c < columns_of(t->m); c++) {
+        for (int64_t c = 0; c < basin_graphs_columns(t->m); c++) {
             double y = basin_graphs_truth(t->set, t->graph[i], c), p = (double)t->mean[c];
             bool values = is_value(t->m), classes = t->m->target == BASIN_GRAPHS_CLASSES;
             if (isnan(y) || (classes && y == 0)) continue;
@@ -99,7 +95,7 @@ static double share_of(const trial *t, int part) { /* the network ranks what the
 bool basin_graphs_one_sided(const basin_graphs_model *m, const basin_graphset *set,
                             const int64_t *graph, int64_t count) {
     int64_t known = 0, ones = 0, max = 0;
-    for (int64_t c = 0; c < columns_of(m) && !is_value(m); c++) {
+    for (int64_t c = 0; c < basin_graphs_columns(m) && !is_value(m); c++) {
         int64_t before = ones;
         for (int64_t i = 0; i < count; i++) {
             double y = basin_graphs_truth(set, graph[i], c);
@@ -156,11 +152,13 @@ static int64_t judge(float *score, const trial *t, int64_t i, int64_t c) {
     return is_value(t->m) || y > 0 ? c : -1;
 }
 
-static int64_t lists_of(const basin_graphs_model *m) { return columns_of(m) * (m->binary ? 2 : 1); }
+static int64_t lists_of(const basin_graphs_model *m) {
+    return basin_graphs_columns(m) * (m->binary ? 2 : 1);
+}
 
 static basin_status keep_scores(basin_graphs_calibration *to, const trial *t, double share,
                                 basin_error *error) {
-    int64_t lists = lists_of(t->m), columns = columns_of(t->m);
+    int64_t lists = lists_of(t->m), columns = basin_graphs_columns(t->m);
     float score;
     BASIN_TRY(BASIN_NEW(&to->start, lists + 1, confidence, error));
     BASIN_TRY(BASIN_NEW_RAW(&to->score, t->count * columns, confidence, error));
@@ -183,7 +181,7 @@ basin_status basin_graphs_calibration_fit(basin_graphs_model *m, const basin_gra
     basin_graphs_calibration *to = &m->calibration;
     basin_graphs_calibration_free(to);
     to->temperature = 1;
-    if (!count || m->target == BASIN_NODE_CLASSES) return BASIN_OK;
+    if (!count || m->target == BASIN_GRAPHS_NODE_CLASSES) return BASIN_OK;
     BASIN_SCRATCH(float, row, 2 * m->outputs, confidence, error);
     BASIN_SCRATCH(double, loss, (SHARES + 2) * count, confidence, error);
     trial t = {m, set, graph, count, members, given, held, row, row + m->outputs, loss};
@@ -219,7 +217,7 @@ static bool is_likeliest(const float *p, int64_t c, int64_t columns) {
 
 void basin_graphs_calibration_bound(float *low, float *high, const float *predicted, int64_t rows,
                                     const basin_graphs_model *m, double coverage) {
-    int64_t columns = columns_of(m);
+    int64_t columns = basin_graphs_columns(m);
     double share = coverage > 0 ? coverage : 0.9;
     for (int64_t i = 0; i < rows * columns && m->calibration.lists; i++) {
         int64_t c = i % columns;
@@ -241,10 +239,10 @@ basin_status basin_graphs_calibration_measure(basin_graphs_measures *measures,
                                               const int64_t *graph, int64_t count,
                                               const basin_graphs_model *m, double coverage,
                                               basin_error *error) {
-    int64_t columns = columns_of(m), cells = count * columns;
+    int64_t columns = basin_graphs_columns(m), cells = count * columns;
     double known = 0, right = 0, size = 0;
-    measures->coverage = measures->size = NAN;
-    if (!m->calibration.lists || m->target == BASIN_NODE_CLASSES) return BASIN_OK;
+    measures->coverage = measures->width = NAN;
+    if (!m->calibration.lists || m->target == BASIN_GRAPHS_NODE_CLASSES) return BASIN_OK;
     BASIN_SCRATCH(float, bound, 2 * cells, confidence, error);
     basin_graphs_calibration_bound(bound, bound + cells, predicted, count, m, coverage);
     for (int64_t i = 0; i < cells; i++) {
@@ -260,7 +258,7 @@ basin_status basin_graphs_calibration_measure(basin_graphs_measures *measures,
             known += y, right += y * low, size += low;
         }
     }
-    measures->coverage = right / known, measures->size = size / known;
+    measures->coverage = right / known, measures->width = size / known;
     return BASIN_OK;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/info.h"
+#include "base/sized.h"
 #include "tasks/graphs/graphs.h"
 
 /* What the members of a fold came to. */
@@ -19,12 +20,12 @@ typedef struct fold_work {
 
 /* What all folds share. The fields below the lock are under it. */
 typedef struct pool {
-    basin_graphs_cv spec;
+    basin_graphs_cv_options spec;
     const basin_graphs_settings *settings;
     const basin_graphs_input *input;
     const basin_folds *folds;
-    basin_graphs_fold *result; /* [folds] */
-    basin_backend *backend;    /* those of the threads are opened beside it */
+    basin_graphs_cv_result *result; /* [folds] */
+    basin_backend *backend;         /* those of the threads are opened beside it */
     int64_t jobs;
     atomic_bool stop; /* read by the runs of all folds */
     pthread_mutex_t lock;
@@ -91,7 +92,7 @@ static basin_status score_part(worker *w, basin_graphs_model *model, int part, b
 
 /* A fold reports the epochs of its first member. */
 static void note_outcome(worker *w, const basin_training_result *outcome) {
-    basin_graphs_fold *result = &w->pool->result[w->number];
+    basin_graphs_cv_result *result = &w->pool->result[w->number];
     pthread_mutex_lock(&w->pool->lock);
     if (!w->member) {
         result->epochs = outcome->epochs;
@@ -177,12 +178,12 @@ static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t n
     const basin_graphset *set = &p->input->set;
     const basin_fold *f = &p->folds->fold[number];
     fold_work *work = &p->work[number];
-    basin_graphs_fold *result = &p->result[number];
+    basin_graphs_cv_result *result = &p->result[number];
     bool values = set->task == BASIN_GRAPHS_VALUES,
          near = basin_graphs_near_serves(p->settings, set);
     BASIN_SCRATCH(float, held, f->count[1] * m->outputs, "outputs", error);
     if (near) BASIN_TRY(basin_graphs_near_fit(m, set, f, 1, held, error));
-    if (set->task == BASIN_NODE_CLASSES)
+    if (set->task == BASIN_GRAPHS_NODE_CLASSES)
         average(work->given[1], rows_of(p, number, 1) * m->outputs, p->spec.members);
     else
         BASIN_TRY(basin_graphs_calibration_fit(m, set, f->item[1], f->count[1], work->given[1],
@@ -224,7 +225,7 @@ static void fold_work_free(fold_work *work) {
 
 /* One of its members has ended; where it was the last, so has the fold. */
 static basin_status end_member(pool *p, int64_t number, basin_error *error) {
-    basin_graphs_fold *result = &p->result[number];
+    basin_graphs_cv_result *result = &p->result[number];
     pthread_mutex_lock(&p->lock);
     bool last = --p->work[number].left == 0;
     pthread_mutex_unlock(&p->lock);
@@ -295,7 +296,7 @@ int64_t basin_graphs_cv_jobs(int64_t asked, int64_t models, int64_t cores, const
     return jobs < models ? jobs : models;
 }
 
-static basin_status begin(pool *p, const basin_graphs_cv *spec, basin_error *error) {
+static basin_status begin(pool *p, const basin_graphs_cv_options *spec, basin_error *error) {
     int64_t folds = p->folds->folds;
     p->spec = *spec;
     if (!p->spec.members) p->spec.members = 1;
@@ -340,7 +341,7 @@ static basin_status begin_folds(pool *p, basin_error *error) {
         BASIN_TRY(
             basin_graphs_check_known(set, set->name, fold->item[2], fold->count[2], what, error));
         p->work[f].left = members;
-        p->result[f] = (basin_graphs_fold){
+        p->result[f] = (basin_graphs_cv_result){
             .trains = fold->count[0], .validations = fold->count[1], .tests = fold->count[2]};
         p->total += members * basin_graphs_epochs(p->settings, set, fold->item[0], fold->count[0]);
     }
@@ -364,16 +365,18 @@ static basin_status share_results(pool *p, basin_error *error) {
     return BASIN_OK;
 }
 
-basin_status basin_graphs_cross_validate(basin_graphs_fold *result, const basin_settings *settings,
-                                         const basin_graphset *set, const basin_folds *folds,
-                                         const basin_graphs_cv *spec, basin_error *error) {
+basin_status basin_graphs_cross_validate(basin_graphs_cv_result *result,
+                                         const basin_settings *settings, const basin_graphset *set,
+                                         const basin_folds *folds,
+                                         const basin_graphs_cv_options *spec, basin_error *error) {
     BASIN_AT_EXIT(basin_graphs_input_free) basin_graphs_input input = {0};
     BASIN_AT_EXIT(pool_end)
     pool p = {.settings = settings->values, .input = &input, .folds = folds, .result = result};
+    BASIN_TRY(BASIN_SIZE_CHECK(spec, "basin_graphs_cv_options", error));
     BASIN_TRY(basin_settings_of(settings, &basin_graphs_task, error));
     BASIN_TRY(basin_graphs_task.check(p.settings, error));
     BASIN_TRY(begin(&p, spec, error));
-    BASIN_TRY(basin_graphs_check_labels(set, *set->name ? set->name : "the set", error));
+    BASIN_TRY(basin_graphs_check_labels(set, basin_graphs_path(NULL, set), error));
     basin_graphs_note_unused(settings, set, p.spec.watch);
     BASIN_TRY(basin_graphs_input_begin(&input, p.settings, set, 0, set->graphs, error));
     BASIN_TRY(basin_graphs_input_place(&input, p.settings, 0, set->graphs, error));

@@ -16,9 +16,9 @@ typedef struct lens {
     basin_graphset_batch data;
     basin_graph *graph;
     basin_params params;
-    basin_graphs net;
-    basin_graphs_batch batch;
-    basin_graphs_view view;
+    basin_graph_net net;
+    basin_graph_net_batch batch;
+    basin_graph_net_view view;
     basin_expr pick, hide, output, score;
     basin_plan *plan;
     basin_graphs_scratch scratch;
@@ -50,12 +50,12 @@ static void build_score(lens *l) {
 }
 
 static void build(lens *l) {
-    basin_graphs_config config = basin_graphs_model_config(l->model, NULL);
+    basin_graph_net_config config = basin_graphs_model_config(l->model, NULL);
     const basin_graphset_batch *b = &l->data;
-    if (basin_graphs_declare(&l->net, &l->params, &config)) return;
-    l->batch = basin_graphs_inputs(&l->net, l->graph, 1, b->nodes, b->pairs.pairs);
-    basin_graphs_look(&l->view, &l->net, &l->batch);
-    l->output = basin_graphs_forward(&l->net, &l->batch);
+    if (basin_graph_net_declare(&l->net, &l->params, &config)) return;
+    basin_graph_net_inputs(&l->batch, &l->net, l->graph, 1, b->nodes, b->pairs.pairs);
+    basin_graph_net_inspect(&l->view, &l->net, &l->batch);
+    l->output = basin_graph_net_forward(&l->net, &l->batch);
     if (l->output) build_score(l);
 }
 
@@ -117,18 +117,18 @@ static basin_status write_choice(lens *l, int64_t column, basin_error *error) {
     return basin_values_write(l->plan, l->hide, hide, BASIN_F32, error);
 }
 
-static basin_status lens_open(lens *l, basin_graphs_model *model, const basin_graphs_data *data,
-                              basin_error *error) {
+static basin_status lens_open(lens *l, basin_graphs_model *model, const basin_graphset *set,
+                              int64_t graph, basin_error *error) {
     const basin_graphs_settings *s = &model->settings;
-    int64_t graph = data->graph[0];
     *l = (lens){.model = model};
-    BASIN_TRY(basin_graphs_input_begin(&l->input, s, data->set, graph, 1, error));
+    BASIN_TRY(basin_graphs_input_begin(&l->input, s, set, graph, 1, error));
     if (basin_graphset_resized(&l->input.set, graph))
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "graph %lld is cut or padded by max_nodes or sinks of the model; needs "
                           "one that is not",
                           (long long)graph);
-    BASIN_TRY(basin_graphs_input_match(&l->input, model, data->path, false, error));
+    BASIN_TRY(
+        basin_graphs_input_match(&l->input, model, basin_graphs_path(NULL, set), false, error));
     BASIN_TRY(basin_graphs_input_place(&l->input, s, graph, 1, error));
     BASIN_TRY(basin_graphset_batch_fill(&l->data, &l->input.set, &model->encoding,
                                         &l->input.positions, &graph, 1, false, 0, 0, error));
@@ -202,7 +202,7 @@ static basin_status explain(basin_graphs_explanation *e, lens *l, int64_t column
                             basin_error *error) {
     const basin_graphs_model *m = l->model;
     bool values = m->target == BASIN_GRAPHS_VALUES;
-    int64_t columns = basin_graphs_about(m).columns;
+    int64_t columns = basin_graphs_columns(m);
     double ends[2], all = 1;
     basin_quadrature how = {.allowed = allowed,
                             .most = m->settings.implicit ? MAX_IMPLICIT : MAX_HALVED};
@@ -242,14 +242,14 @@ static void add_all(double *to, const double *from, int64_t count, double share)
 
 /* Adds a member's explanation, weighted by its share. */
 static basin_status add_member(basin_graphs_explanation *e, basin_graphs_model *model,
-                               const basin_graphs_data *data, int64_t member, int64_t column,
+                               const basin_graphset *set, int64_t member, int64_t column,
                                basin_error *error) {
     double share = 1 / (double)model->members;
     BASIN_AT_EXIT(lens_close) lens l = {0};
     BASIN_AT_EXIT(basin_graphs_explanation_free) basin_graphs_explanation own = {0};
-    BASIN_TRY(reserve(&own, data->set, data->graph[0], error));
+    BASIN_TRY(reserve(&own, set, e->graph, error));
     BASIN_TRY(basin_graphs_take_member(model, member, error));
-    BASIN_TRY(lens_open(&l, model, data, error));
+    BASIN_TRY(lens_open(&l, model, set, e->graph, error));
     BASIN_TRY(explain(&own, &l, column, error));
     e->column = own.column, e->has_energy = own.has_energy;
     e->output += share * own.output, e->blank += share * own.blank, e->missed += share * own.missed;
@@ -260,12 +260,15 @@ static basin_status add_member(basin_graphs_explanation *e, basin_graphs_model *
     return BASIN_OK;
 }
 
-/* Sets e->predicted and, where it is -1, the column: the class that the members' mean predicts. */
+/* Sets e->predicted and, where it is open, the column: the class that the members' mean predicts.
+ */
 static basin_status predict(basin_graphs_explanation *e, int64_t *column, basin_graphs_model *model,
-                            const basin_graphs_data *data, basin_error *error) {
-    int64_t value = 0, columns = basin_graphs_about(model).columns;
+                            const basin_graphset *set, basin_error *error) {
+    int64_t value = 0, columns = basin_graphs_columns(model);
     BASIN_SCRATCH(float, output, columns, "an explanation", error);
-    BASIN_TRY(basin_graphs_predict(output, &value, model, data, error));
+    basin_graphs_data data = {.set = set, .graph = &e->graph, .graphs = 1};
+    basin_graphs_predict_result result = {.output = output, .class_value = &value};
+    BASIN_TRY(basin_graphs_predict(&result, model, &data, NULL, error));
     if (*column < 0 && model->target == BASIN_GRAPHS_CLASSES)
         *column = basin_graphs_class_number(model, value);
     if (*column < columns) e->predicted = (double)output[*column < 0 ? 0 : *column];
@@ -273,30 +276,27 @@ static basin_status predict(basin_graphs_explanation *e, int64_t *column, basin_
 }
 
 static basin_status explain_graph(basin_graphs_explanation *e, basin_graphs_model *model,
-                                  const basin_graphs_data *data, int64_t column,
+                                  const basin_graphset *set, int64_t graph, int64_t column,
                                   basin_error *error) {
-    if (model->target == BASIN_NODE_CLASSES)
+    if (model->target == BASIN_GRAPHS_NODE_CLASSES)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "the model predicts classes of nodes; expected a model of graphs");
-    if (!data->set || !data->graph || data->graphs != 1 || data->graph[0] < 0 ||
-        data->graph[0] >= data->set->graphs)
-        return basin_fail(error, BASIN_BAD_VALUE, "expected one graph of a set, 0 to %lld",
-                          data->set ? (long long)data->set->graphs - 1 : 0);
-    BASIN_TRY(reserve(e, data->set, data->graph[0], error));
-    BASIN_TRY(predict(e, &column, model, data, error));
+    if (graph < 0 || graph >= set->graphs)
+        return basin_fail(error, BASIN_BAD_VALUE, "graph %lld; expected 0 to %lld",
+                          (long long)graph, (long long)set->graphs - 1);
+    BASIN_TRY(reserve(e, set, graph, error));
+    BASIN_TRY(predict(e, &column, model, set, error));
     for (int64_t k = 0; k < model->members; k++)
-        BASIN_TRY(add_member(e, model, data, k, column, error));
-    BASIN_TRY(basin_graphs_near_explain(e, model, data->set, error));
+        BASIN_TRY(add_member(e, model, set, k, column, error));
+    BASIN_TRY(basin_graphs_near_explain(e, model, set, error));
     return basin_graphs_take_member(model, 0, error);
 }
 
 basin_status basin_graphs_explain(basin_graphs_explanation *explanation, basin_graphs_model *model,
-                                  const basin_graphs_data *data, int64_t column,
+                                  const basin_graphset *set, int64_t graph, int64_t column,
                                   basin_error *error) {
-    basin_graphs_data taken = basin_graphs_data_of(data);
-    taken.low = taken.high = taken.spread = taken.nearest = NULL, taken.nearest_at = NULL;
     *explanation = (basin_graphs_explanation){0};
-    BASIN_TRY_OR(explain_graph(explanation, model, &taken, column, error),
+    BASIN_TRY_OR(explain_graph(explanation, model, set, graph, column, error),
                  basin_graphs_explanation_free(explanation));
     return BASIN_OK;
 }

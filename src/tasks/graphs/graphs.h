@@ -155,7 +155,10 @@ typedef struct basin_graphs_calibration {
 
 struct basin_graphs_model {
     basin_graphs_settings settings;
-    basin_settings face; /* the same, as others see it */
+    basin_settings view;     /* the same, for callers */
+    basin_graphs_info info;  /* set by basin_graphs_model_describe */
+    char **column;           /* [columns] names; or NULL */
+    const char **remembered; /* [near.count] names; or NULL */
     basin_graphs_target target;
     bool binary;     /* values are yes or no: outputs are the logarithms of their odds */
     int64_t outputs; /* C; may be more than there are classes */
@@ -174,6 +177,12 @@ struct basin_graphs_model {
     struct basin_graphs_plans *one; /* kept for calls with one graph; NULL: there was none yet */
 };
 
+/* Columns of predictions. */
+static inline int64_t basin_graphs_columns(const basin_graphs_model *model) {
+    return model->target == BASIN_GRAPHS_VALUES ? model->outputs : model->classes;
+}
+/* Fills in `info`, when a model is complete. */
+basin_status basin_graphs_model_describe(basin_graphs_model *model, basin_error *error);
 /* A model without weights for a set, its encoding learnt from the given graphs. */
 basin_status basin_graphs_model_new(basin_graphs_model **model,
                                     const basin_graphs_settings *settings,
@@ -192,7 +201,7 @@ int32_t basin_graphs_class_number(const basin_graphs_model *model, int64_t value
 basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const basin_graphset *set,
                                              basin_error *error);
 /* The Energy Transformer of settings and encoding; without a seed it has no noise. */
-basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, basin_expr seed);
+basin_graph_net_config basin_graphs_model_config(const basin_graphs_model *model, basin_expr seed);
 
 /* Mean and deviation of each value that is known, since values may be in units far apart. */
 void basin_graphs_value_scale(double *mean, double *scale, const basin_graphset *set,
@@ -237,8 +246,10 @@ void basin_graphs_note_unused(const basin_settings *settings, const basin_graphs
 /* An error where the set at `path` has neither values nor two classes. */
 basin_status basin_graphs_check_labels(const basin_graphset *set, const char *path,
                                        basin_error *error);
-/* The caller's data, with a name for messages. */
-basin_graphs_data basin_graphs_data_of(const basin_graphs_data *data);
+/* What messages call a set. */
+static inline const char *basin_graphs_path(const char *path, const basin_graphset *set) {
+    return path ? path : set && *set->name ? set->name : "the set";
+}
 /* With walks along the edges of graphs first .. first + count - 1. */
 basin_status basin_graphs_input_begin(basin_graphs_input *input,
                                       const basin_graphs_settings *settings,
@@ -267,8 +278,8 @@ basin_status basin_graphs_near_fit(basin_graphs_model *model, const basin_graphs
                                    const basin_fold *fold, int64_t folds, float *held,
                                    basin_error *error);
 /* Mixes it into outputs [count, C]. `nearest` [count], the similarity to the nearest training
- * molecule, and `name` [count], where its name begins, may be NULL. */
-basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *name,
+ * molecule, and `at` [count], its place, may be NULL. */
+basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *at,
                                    const basin_graphs_model *model, const basin_graphset *set,
                                    const int64_t *graph, int64_t count, basin_error *error);
 /* What each node contributes to its prediction for column e->column. */
@@ -299,7 +310,7 @@ bool basin_graphs_one_sided(const basin_graphs_model *model, const basin_graphse
                             const int64_t *graph, int64_t count);
 /* Divides logits of `rows` probabilities, or of outputs of classes where `logits`. */
 void basin_graphs_temper(float *output, int64_t rows, const basin_graphs_model *model, bool logits);
-/* Intervals or sets of predictions [rows, columns]; see basin_graphs_data. */
+/* Intervals or sets of predictions [rows, columns]; see basin_graphs_predict_result. */
 void basin_graphs_calibration_bound(float *low, float *high, const float *predicted, int64_t rows,
                                     const basin_graphs_model *model, double coverage);
 /* Coverage and width, into measures. */
@@ -330,10 +341,10 @@ typedef struct basin_graphs_plan {
     int64_t used; /* when it was used last */
     basin_graph *graph;
     basin_params params;
-    basin_graphs net;
-    basin_graphs_batch batch, judged; /* whose edges are reconstructed */
+    basin_graph_net net;
+    basin_graph_net_batch batch, judged; /* whose edges are reconstructed */
     basin_expr seed, target, weight, pair_weight, output, loss;
-    basin_graphs_view view; /* of what is inside, for embeddings */
+    basin_graph_net_view view; /* of what is inside, for embeddings */
     basin_expr known; /* of values, [rows, C]: 0 where one is missing, so scaled that means stay */
     basin_plan *plan; /* for scores */
     basin_trainer trainer; /* for training */
@@ -374,7 +385,7 @@ typedef struct basin_graphs_plans {
 } basin_graphs_plans;
 
 /* Writes a batch to the inputs of a plan, padded to their size. */
-basin_status basin_graphs_batch_write(basin_plan *plan, const basin_graphs_batch *to,
+basin_status basin_graphs_batch_write(basin_plan *plan, const basin_graph_net_batch *to,
                                       const basin_graphset_batch *batch,
                                       basin_graphs_scratch *scratch, basin_error *error);
 

@@ -4,12 +4,6 @@
 #include "base/sort.h"
 #include "tasks/graphs/graphs.h"
 
-basin_graphs_data basin_graphs_data_of(const basin_graphs_data *data) {
-    basin_graphs_data d = *data;
-    if (!d.path && d.set) d.path = *d.set->name ? d.set->name : "the set";
-    return d;
-}
-
 basin_status basin_graphs_check_labels(const basin_graphset *set, const char *path,
                                        basin_error *error) {
     if (set->task == BASIN_GRAPHS_VALUES ? set->target != NULL : set->class_of && set->classes > 1)
@@ -17,7 +11,7 @@ basin_status basin_graphs_check_labels(const basin_graphset *set, const char *pa
     if (set->task != BASIN_GRAPHS_VALUES && set->class_of && set->classes == 1)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: all %s have the class %lld; expected at least two classes", path,
-                          set->task == BASIN_NODE_CLASSES ? "nodes" : "graphs",
+                          set->task == BASIN_GRAPHS_NODE_CLASSES ? "nodes" : "graphs",
                           (long long)set->class_value[0]);
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: no labels and no values; expected them in the set (in a TUDataset, "
@@ -41,7 +35,7 @@ static bool goes_one_way(const basin_graphset *set) {
 /* Settings that have nothing to do on this set. */
 static void note_idle(const basin_settings *settings, const basin_graphset *set,
                       const basin_watch *watch) {
-    bool values = set->task == BASIN_GRAPHS_VALUES, nodes = set->task == BASIN_NODE_CLASSES;
+    bool values = set->task == BASIN_GRAPHS_VALUES, nodes = set->task == BASIN_GRAPHS_NODE_CLASSES;
     bool edges = set->edge_labels > 0 || set->edge_attributes > set->edge_walks;
     const struct {
         const char *name;
@@ -88,9 +82,9 @@ basin_status basin_graphs_input_begin(basin_graphs_input *input,
                                       basin_error *error) {
     int64_t walks = settings->edge_walks;
     *input = (basin_graphs_input){.set = *set};
-    input->set.most = settings->max_nodes, input->set.sinks = settings->sinks;
+    input->set.max_nodes = settings->max_nodes, input->set.sinks = settings->sinks;
     input->set.edge_dropout = settings->edge_dropout;
-    for (int64_t g = 0; g < set->graphs && set->task == BASIN_NODE_CLASSES; g++)
+    for (int64_t g = 0; g < set->graphs && set->task == BASIN_GRAPHS_NODE_CLASSES; g++)
         if (basin_graphset_resized(&input->set, g))
             return basin_fail(error, BASIN_UNSUPPORTED,
                               "%s: graph %lld has %lld nodes: max_nodes or sinks would leave some "
@@ -123,8 +117,10 @@ basin_status basin_graphs_input_begin(basin_graphs_input *input,
 basin_status basin_graphs_input_place(basin_graphs_input *input,
                                       const basin_graphs_settings *settings, int64_t first,
                                       int64_t count, basin_error *error) {
-    basin_position_spec spec = {settings->eigenvectors, settings->walks, settings->cls_laplacian};
-    return basin_positions_new(&input->positions, &input->set, &spec, first, count, error);
+    basin_position_options options = {.vectors = settings->eigenvectors,
+                                      .walks = settings->walks,
+                                      .with_cls = settings->cls_laplacian};
+    return basin_positions_new(&input->positions, &input->set, &options, first, count, error);
 }
 
 void basin_graphs_input_free(basin_graphs_input *input) {
@@ -138,7 +134,7 @@ void basin_graphs_input_free(basin_graphs_input *input) {
 static basin_status renumber(basin_graphs_input *input, const basin_graphs_model *m,
                              basin_error *error) {
     basin_graphset *set = &input->set;
-    int64_t items = set->task == BASIN_NODE_CLASSES ? set->nodes : set->graphs;
+    int64_t items = set->task == BASIN_GRAPHS_NODE_CLASSES ? set->nodes : set->graphs;
     BASIN_TRY(BASIN_NEW_RAW(&input->class_of, items, "classes", error));
     for (int64_t i = 0; i < items; i++) {
         int32_t own = set->class_of[i];
@@ -208,33 +204,6 @@ int64_t *basin_graphs_range(int64_t first, int64_t count) {
     return list;
 }
 
-basin_status basin_graphs_part(int64_t **list, int64_t *count, const basin_graphset *set,
-                               const char *part, basin_error *error) {
-    static const char *const name[3] = {"train", "validation", "test"};
-    int64_t first = 0;
-    int found = -1;
-    if (!strcmp(part, "auto")) part = set->split[2] ? "test" : "all";
-    for (int i = 0; i < 3 && found < 0; i++) {
-        if (!strcmp(part, name[i]))
-            found = i;
-        else
-            first += set->split[i];
-    }
-    bool all = !strcmp(part, "all");
-    if (found < 0 && !all)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "unknown part '%.40s'; expected train, validation, test, all or auto",
-                          part);
-    *count = all ? set->graphs : set->split[found];
-    if (!all && !*count)
-        return basin_fail(
-            error, BASIN_BAD_VALUE,
-            "%s: no graphs for the part '%s'; expected a set with splits, or the part all",
-            set->name, part);
-    *list = basin_graphs_range(all ? 0 : first, *count);
-    return *list ? BASIN_OK : basin_fail_memory(error, "a list of graphs");
-}
-
 /* ---- which graphs a model has seen ---- */
 
 /* Fingerprints of those it was trained on and of those that chose its epoch, kept in the model
@@ -268,7 +237,7 @@ static int64_t fingerprint(const basin_graphset *s, int64_t graph) {
 
 /* The same of what is to be learnt of a graph. */
 static void add_target(uint64_t *hash, const basin_graphset *s, int64_t graph) {
-    bool nodes = s->task == BASIN_NODE_CLASSES;
+    bool nodes = s->task == BASIN_GRAPHS_NODE_CLASSES;
     int64_t first = nodes ? s->node_start[graph] : graph;
     int64_t end = nodes ? s->node_start[graph + 1] : graph + 1;
     if (s->task == BASIN_GRAPHS_VALUES)

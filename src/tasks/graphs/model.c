@@ -9,25 +9,32 @@
 
 /* ---- the model's configuration ---- */
 
+/* The place of a word in a list; 0 where it is not there. */
+static int place_of(const char *word, const char *list) {
+    int place = 0;
+    for (const char *at = strstr(list, word); at && list < at; list++) place += *list == ' ';
+    return place;
+}
+
 static int read_of(const basin_graphs_model *model) {
+    static const char *const part[] = {"cls", "mean", "sum", NULL, "sized"};
     const char *name = model->settings.readout;
-    if (model->target == BASIN_NODE_CLASSES) return BASIN_READ_NODES;
+    int read = 0;
+    if (model->target == BASIN_GRAPHS_NODE_CLASSES) return BASIN_GRAPH_READOUT_NODES;
     if (!strcmp(name, "auto"))
         name = model->target == BASIN_GRAPHS_VALUES ? "cls+sum" : "cls+mean+sized";
-    int read = 0;
-    if (strstr(name, "cls")) read |= BASIN_READ_CLS;
-    if (strstr(name, "mean")) read |= BASIN_READ_MEAN;
-    if (strstr(name, "sum")) read |= BASIN_READ_SUM;
-    if (strstr(name, "sized")) read |= BASIN_READ_SIZED;
+    for (int i = 0; i < 5; i++)
+        if (part[i] && strstr(name, part[i])) read |= 1 << i;
     return read;
 }
 
-basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, basin_expr seed) {
+basin_graph_net_config basin_graphs_model_config(const basin_graphs_model *model, basin_expr seed) {
     const basin_graphs_settings *s = &model->settings;
     double root = 1 / sqrt((double)s->dim);
     basin_init query = {BASIN_INIT_NORMAL, s->query_deviation > 0 ? s->query_deviation : root};
     basin_init memory = {BASIN_INIT_NORMAL, s->memory_deviation > 0 ? s->memory_deviation : root};
-    return (basin_graphs_config){
+    bool classes = model->target != BASIN_GRAPHS_VALUES || model->binary;
+    return (basin_graph_net_config){
         .features = model->encoding.features,
         .edge_features = model->encoding.edge_features,
         .positions = s->eigenvectors + s->walks,
@@ -37,39 +44,30 @@ basin_graphs_config basin_graphs_model_config(const basin_graphs_model *model, b
                   .neighbour_heads = s->neighbour_heads,
                   .coupling_features = model->encoding.edge_features + s->pair_hidden,
                   .init_query = query, .init_memory = memory, .degree_scalers = s->degree_scalers,
-                  .norm = !strcmp(s->norm, "rms")     ? BASIN_NORM_RMS
-                          : !strcmp(s->norm, "graph") ? BASIN_NORM_GRAPH
-                                                      : BASIN_NORM_LAYER},
+                  .norm = (basin_norm)place_of(s->norm, "layer rms graph")},
         .descent = {BASIN_DESCENT_OF(s), .recompute = s->recompute, .seed = seed,
                     .noise = seed && !s->implicit ? s->noise : 0},
-        .adjacency = !strcmp(s->adjacency, "bilinear") ? BASIN_ADJACENCY_BILINEAR
-                     : !strcmp(s->adjacency, "edges")  ? BASIN_ADJACENCY_EDGES
-                     : !strcmp(s->adjacency, "none")   ? BASIN_ADJACENCY_NONE
-                     : !strcmp(s->adjacency, "bias")   ? BASIN_ADJACENCY_BIAS
-                                                       : BASIN_ADJACENCY_CONV,
+        .adjacency = (basin_adjacency)place_of(s->adjacency, "conv bilinear edges none bias"),
         .read = read_of(model),
         .hidden = s->hidden,
         .pair_hidden = s->pair_hidden,
         .norm_head = s->norm_head,
-        .drop = s->dropout >= 0                                          ? s->dropout
-                : model->target == BASIN_GRAPHS_VALUES && !model->binary ? 0
-                                                                         : 0.2,
+        .drop = s->dropout >= 0 ? s->dropout
+                : classes       ? 0.2
+                                : 0,
         .drop_step = s->step_dropout,
         .reconstruct = s->reconstruct,
         .reconstruct_first = !s->reconstruct_all,
-        .residual = !strcmp(s->residual, "none")      ? BASIN_RESIDUAL_NONE
-                    : !strcmp(s->residual, "initial") ? BASIN_RESIDUAL_INITIAL
-                    : !strcmp(s->residual, "jumping") ? BASIN_RESIDUAL_JUMPING
-                                                      : BASIN_RESIDUAL_BLOCK};
+        .residual = (basin_residual)place_of(s->residual, "block none initial jumping")};
 }
 
 /* ---- making one ---- */
 
 /* The last step of making or reading one: the store, and the parameters declared. */
 static basin_status start(basin_graphs_model *model, basin_error *error) {
-    basin_graphs declared;
-    basin_graphs_config config = basin_graphs_model_config(model, NULL);
-    model->face = (basin_settings){.kind = &basin_graphs_task, .values = &model->settings};
+    basin_graph_net declared;
+    basin_graph_net_config config = basin_graphs_model_config(model, NULL);
+    model->view = (basin_settings){.kind = &basin_graphs_task, .values = &model->settings};
     model->encoding.no_cls_self = !model->settings.cls_self;
     BASIN_TRY(basin_graphs_task.check(&model->settings, error));
     BASIN_TRY(basin_store_new(&model->store, model->backend, error));
@@ -77,7 +75,7 @@ static basin_status start(basin_graphs_model *model, basin_error *error) {
     model->graph = basin_graph_new();
     if (!model->graph) return basin_fail_memory(error, "a graph model");
     basin_params_begin(&model->params, model->graph);
-    basin_graphs_declare(&declared, &model->params, &config);
+    basin_graph_net_declare(&declared, &model->params, &config);
     return basin_graph_check(model->graph, error);
 }
 
@@ -85,7 +83,7 @@ void basin_graphs_close(basin_graphs_model *model) {
     if (!model) return;
     if (model->one) basin_graphs_plans_free(model->one);
     BASIN_FREE(model->one, model->class_value, model->target_mean, model->target_scale,
-               model->names);
+               model->names, model->column, model->remembered);
     basin_graphs_near_free(&model->near);
     basin_graphs_calibration_free(&model->calibration);
     BASIN_FREE(model->seen[0].print, model->seen[1].print);
@@ -204,27 +202,41 @@ basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const ba
     return status;
 }
 
-basin_graphs_info basin_graphs_about(const basin_graphs_model *model) {
-    bool values = model->target == BASIN_GRAPHS_VALUES;
-    basin_graphs_config config = basin_graphs_model_config(model, NULL);
-    int64_t parts = 0;
-    for (int flag = BASIN_READ_CLS; flag <= BASIN_READ_SIZED; flag *= 2)
+basin_status basin_graphs_model_describe(basin_graphs_model *m, basin_error *error) {
+    bool values = m->target == BASIN_GRAPHS_VALUES, words = m->names && strstr(m->names, "\n\t");
+    basin_graph_net_config config = basin_graphs_model_config(m, NULL);
+    int64_t parts = 0, columns = basin_graphs_columns(m);
+    for (int flag = BASIN_GRAPH_READOUT_CLS; flag <= BASIN_GRAPH_READOUT_SIZED; flag *= 2)
         parts += (config.read & flag) > 0;
-    return (basin_graphs_info){
-        .settings = &model->face,
-        .target = model->target,
-        .columns = values ? model->outputs : model->classes,
-        .class_value = values ? NULL : model->class_value,
-        .names = model->names,
-        .members = model->members,
-        .binary = model->binary,
-        .near = model->near.count ? model->near.share : NAN,
-        .remembered = model->near.name,
-        .temperature = model->calibration.temperature > 0 ? model->calibration.temperature : 1,
-        .calibrated =
-            model->calibration.lists ? model->calibration.start[model->calibration.lists] : 0,
-        .parameters = basin_params_total(&model->params),
-        .width = config.block.dim * (parts ? parts : 1)};
+    BASIN_FREE(m->column, m->remembered);
+    m->column = NULL, m->remembered = NULL;
+    if (m->names && (values || words))
+        BASIN_TRY(basin_column_names(&m->column, m->names, values ? NULL : m->class_value, columns,
+                                     error));
+    if (m->near.name) BASIN_TRY(BASIN_NEW(&m->remembered, m->near.count, "names", error));
+    const char *at = m->near.name;
+    for (int64_t i = 0; at && i < m->near.count; i++, at += strlen(at) + 1) m->remembered[i] = at;
+    m->info = (basin_graphs_info){
+        .settings = &m->view,
+        .target = m->target,
+        .columns = columns,
+        .class_value = values ? NULL : m->class_value,
+        .column = (const char *const *)m->column,
+        .table_target = m->names,
+        .binary = m->binary,
+        .parameters = basin_params_total(&m->params),
+        .members = m->members,
+        .width = config.block.dim * (parts ? parts : 1),
+        .temperature = m->calibration.temperature > 0 ? m->calibration.temperature : 1,
+        .calibrated = m->calibration.lists ? m->calibration.start[m->calibration.lists] : 0,
+        .remembered = m->near.count,
+        .memory_share = m->near.share,
+        .remembered_name = m->remembered};
+    return BASIN_OK;
+}
+
+const basin_graphs_info *basin_graphs_get_info(const basin_graphs_model *model) {
+    return &model->info;
 }
 
 /* ---- settings ---- */
@@ -276,7 +288,54 @@ static basin_status check(const void *values, basin_error *error) {
 const basin_task_settings basin_graphs_task = {
     "graphs", table, sizeof(basin_graphs_settings), check, NULL, NULL, "graph"};
 
-/* ---- the encoding as JSON ---- */
+/* ---- what a model knows of its data, as JSON ---- */
+
+/* Plain fields: their place, range, and value in older files (NaN: it must be there). Fields out of
+ * range are not written. */
+typedef struct field {
+    const char *name;
+    enum { INTEGER, REAL, FLAG } kind;
+    size_t offset;
+    double low, high, absent;
+} field;
+#define AT(member) offsetof(basin_graphs_model, member)
+static const field fields[] = {
+    {"outputs", INTEGER, AT(outputs), 1, 1 << 20, NAN},
+    {"members", INTEGER, AT(members), 1, BASIN_MAX_MEMBERS, 1},
+    {"binary", FLAG, AT(binary), 0, 1, 0},
+    {"temperature", REAL, AT(calibration.temperature), 1e-3, 1e3, 1},
+    {"near_share", REAL, AT(near.share), 0, 1, -1},
+    {"near_width", REAL, AT(near.width), 0, 1e3, 0},
+    {"attributes", INTEGER, AT(encoding.attributes), 0, 1 << 20, NAN},
+    {"edge_attributes", INTEGER, AT(encoding.edge_attributes), 0, 1 << 20, NAN},
+    {"degrees", INTEGER, AT(encoding.degrees), 0, 1 << 20, NAN},
+    {"raw", FLAG, AT(encoding.raw), 0, 1, 0},
+    {"edge_sums", FLAG, AT(encoding.edge_sums), 0, 1, 0},
+};
+#undef AT
+enum { FIELDS = (int)(sizeof fields / sizeof *fields) };
+
+static void put_field(basin_json *j, const field *f, const basin_graphs_model *m) {
+    const char *at = (const char *)m + f->offset;
+    double real = f->kind == REAL ? *(const double *)at : 0;
+    if (f->kind == FLAG)
+        basin_json_boolean(j, f->name, *(const bool *)at);
+    else if (f->kind == INTEGER)
+        basin_json_integer(j, f->name, *(const int64_t *)at);
+    else if (real >= f->low && real <= f->high)
+        basin_json_number(j, f->name, real);
+}
+
+static void put_array(basin_json *j, const char *name, const void *array, basin_dtype dtype,
+                      int64_t count) {
+    basin_json_array(j, name);
+    for (int64_t i = 0; i < count; i++)
+        basin_json_number(j, NULL,
+                          dtype == BASIN_F32   ? (double)((const float *)array)[i]
+                          : dtype == BASIN_I64 ? (double)((const int64_t *)array)[i]
+                                               : ((const double *)array)[i]);
+    basin_json_end(j);
+}
 
 static void put_columns(basin_json *j, const char *name, const basin_label_column *column,
                         int64_t count) {
@@ -294,12 +353,6 @@ static void put_columns(basin_json *j, const char *name, const basin_label_colum
     basin_json_end(j);
 }
 
-static void put_floats(basin_json *j, const char *name, const float *number, int64_t count) {
-    basin_json_array(j, name);
-    for (int64_t i = 0; i < count; i++) basin_json_number(j, NULL, (double)number[i]);
-    basin_json_end(j);
-}
-
 static char *data_json(const basin_graphs_model *m) {
     const basin_graphset_encoding *e = &m->encoding;
     int64_t columns = e->attributes + e->edge_attributes;
@@ -308,161 +361,117 @@ static char *data_json(const basin_graphs_model *m) {
     if (!file) return NULL;
     basin_json j = basin_json_begin_line(file);
     basin_json_integer(&j, "task", m->target);
-    basin_json_integer(&j, "outputs", m->outputs);
-    basin_json_array(&j, "classes");
-    for (int64_t c = 0; c < m->classes; c++) basin_json_integer(&j, NULL, m->class_value[c]);
-    basin_json_end(&j);
+    for (int i = 0; i < FIELDS; i++) put_field(&j, &fields[i], m);
+    put_array(&j, "classes", m->class_value, BASIN_I64, m->classes);
     if (m->target_mean) {
-        basin_json_numbers(&j, "target_mean", m->target_mean, m->outputs);
-        basin_json_numbers(&j, "target_scale", m->target_scale, m->outputs);
+        put_array(&j, "target_mean", m->target_mean, BASIN_F64, m->outputs);
+        put_array(&j, "target_scale", m->target_scale, BASIN_F64, m->outputs);
     }
-    basin_json_integer(&j, "attributes", e->attributes);
-    basin_json_integer(&j, "edge_attributes", e->edge_attributes);
     put_columns(&j, "labels", e->label, e->labels);
     put_columns(&j, "edge_labels", e->edge_label, e->edge_labels);
-    put_floats(&j, "mean", e->mean, columns);
-    put_floats(&j, "scale", e->scale, columns);
-    basin_json_boolean(&j, "raw", e->raw);
-    basin_json_integer(&j, "degrees", e->degrees);
-    basin_json_boolean(&j, "edge_sums", e->edge_sums);
+    put_array(&j, "mean", e->mean, BASIN_F32, columns);
+    put_array(&j, "scale", e->scale, BASIN_F32, columns);
     if (m->names) basin_json_text(&j, "names", m->names);
-    if (m->binary) basin_json_boolean(&j, "binary", true);
-    basin_json_integer(&j, "members", m->members);
-    if (m->calibration.temperature > 0)
-        basin_json_number(&j, "temperature", m->calibration.temperature);
-    if (m->near.count) basin_json_number(&j, "near_share", m->near.share);
-    if (m->near.width > 0) basin_json_number(&j, "near_width", m->near.width);
     basin_json_end(&j);
     return basin_memory_file_close(&memory);
 }
 
-static bool get_integer(int64_t *to, const cJSON *o, const char *name, double low, double high) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, name);
-    if (!cJSON_IsNumber(item) || item->valuedouble < low || item->valuedouble > high ||
-        item->valuedouble != floor(item->valuedouble))
-        return false;
-    *to = (int64_t)item->valuedouble;
-    return true;
+/* Where fields are read from, and errors go. */
+typedef struct source {
+    const cJSON *o;
+    const char *path;
+    basin_error *error;
+} source;
+
+static basin_status damaged(const source *s, const char *name) {
+    return basin_fail(s->error, BASIN_BAD_FILE,
+                      "%s: the encoding of nodes and edges is damaged at '%s'", s->path, name);
+}
+
+static basin_status get_field(void *to, const field *f, const source *s) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(s->o, f->name);
+    double value = !item                  ? f->absent
+                   : cJSON_IsNumber(item) ? item->valuedouble
+                   : cJSON_IsBool(item)   ? (double)cJSON_IsTrue(item)
+                                          : NAN;
+    bool good = item ? value >= f->low && value <= f->high : !isnan(value);
+    if (!good || (f->kind != REAL && value != floor(value))) return damaged(s, f->name);
+    if (f->kind == REAL) *(double *)to = value;
+    if (f->kind == FLAG) *(bool *)to = value > 0;
+    if (f->kind == INTEGER) *(int64_t *)to = (int64_t)value;
+    return BASIN_OK;
 }
 
 /* The numbers of an array, all finite; free them. `*count` -1: as many as there are. Older files
  * store one number for all. */
-static bool get_numbers(double **to, int64_t *count, const cJSON *o, const char *name,
-                        bool *memory) {
-    const cJSON *array = cJSON_GetObjectItemCaseSensitive(o, name);
+static basin_status get_array(void **to, int64_t *count, basin_dtype dtype, const char *name,
+                              const source *s) {
+    const cJSON *array = cJSON_GetObjectItemCaseSensitive(s->o, name), *item = array;
     bool one = cJSON_IsNumber(array) && *count >= 0;
-    if (!one && !cJSON_IsArray(array)) return false;
+    if (!one && !cJSON_IsArray(array)) return damaged(s, name);
     if (*count < 0) *count = cJSON_GetArraySize(array);
-    if (!one && cJSON_GetArraySize(array) != *count) return false;
-    if (!(*to = basin_zeros_new((size_t)*count, sizeof **to))) return *memory = false;
-    const cJSON *item = one ? array : array->child;
-    for (int64_t i = 0; i < *count; i++, item = one ? item : item->next) {
-        if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) return false;
-        (*to)[i] = item->valuedouble;
+    if (!one && cJSON_GetArraySize(array) != *count) return damaged(s, name);
+    if (!(*to = basin_zeros_new((size_t)*count, 8))) return basin_fail_memory(s->error, s->path);
+    for (int64_t i = 0; i < *count; i++) {
+        item = one ? array : i ? item->next : array->child;
+        if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble)) return damaged(s, name);
+        if (dtype == BASIN_F32) ((float *)*to)[i] = (float)item->valuedouble;
+        if (dtype == BASIN_F64) ((double *)*to)[i] = item->valuedouble;
+        if (dtype == BASIN_I64) ((int64_t *)*to)[i] = (int64_t)item->valuedouble;
     }
-    return true;
+    return BASIN_OK;
 }
 
-static bool get_columns(basin_label_column *column, int64_t *count, const cJSON *o,
-                        const char *name) {
-    const cJSON *array = cJSON_GetObjectItemCaseSensitive(o, name), *item;
-    if (!cJSON_IsArray(array) || cJSON_GetArraySize(array) > BASIN_MAX_LABELS) return false;
+static basin_status get_columns(basin_label_column *column, int64_t *count, const char *name,
+                                const source *s) {
+    const cJSON *array = cJSON_GetObjectItemCaseSensitive(s->o, name), *item;
+    if (!cJSON_IsArray(array) || cJSON_GetArraySize(array) > BASIN_MAX_LABELS)
+        return damaged(s, name);
     *count = 0;
     cJSON_ArrayForEach(item, array) {
         const cJSON *first = cJSON_GetArrayItem(item, 0), *kinds = cJSON_GetArrayItem(item, 1);
         if (!cJSON_IsNumber(first) || !cJSON_IsNumber(kinds) || kinds->valueint < 1 ||
             kinds->valueint > 1 << 20)
-            return false;
+            return damaged(s, name);
         basin_label_column own = {first->valueint, kinds->valueint, {0}};
-        for (const cJSON *not = kinds->next; not ; not = not ->next) {
-            int64_t at = (int64_t) not ->valueint - own.first;
+        for (const cJSON *unseen = kinds->next; unseen; unseen = unseen->next) {
+            int64_t at = (int64_t)unseen->valueint - own.first;
             if (at >= 0 && at < 256) own.unseen[at / 64] |= UINT64_C(1) << at % 64;
         }
         column[(*count)++] = own;
     }
-    return true;
+    return BASIN_OK;
 }
 
-static bool get_floats(float **to, const cJSON *o, const char *name, int64_t count, bool *memory) {
-    BASIN_FREE_AT_EXIT double *number = NULL;
-    if (!get_numbers(&number, &count, o, name, memory)) return false;
-    if (!(*to = basin_zeros_new((size_t)count, sizeof **to))) return *memory = false;
-    for (int64_t i = 0; i < count; i++) (*to)[i] = (float)number[i];
-    return true;
-}
-
-static bool get_classes(basin_graphs_model *m, const cJSON *o, bool *memory) {
-    BASIN_FREE_AT_EXIT double *number = NULL;
-    int64_t count = -1;
-    if (!get_numbers(&number, &count, o, "classes", memory)) return false;
-    if (!(m->class_value = basin_zeros_new((size_t)count, sizeof *m->class_value)))
-        return *memory = false;
-    for (int64_t c = 0; c < count; c++) m->class_value[c] = (int64_t)number[c];
-    m->classes = count;
-    return true;
-}
-
-static bool get_encoding(basin_graphset_encoding *e, const cJSON *o, bool *memory) {
-    if (!get_integer(&e->attributes, o, "attributes", 0, 1 << 20) ||
-        !get_integer(&e->edge_attributes, o, "edge_attributes", 0, 1 << 20) ||
-        !get_columns(e->label, &e->labels, o, "labels") ||
-        !get_columns(e->edge_label, &e->edge_labels, o, "edge_labels") ||
-        !get_integer(&e->degrees, o, "degrees", 0, 1 << 20))
-        return false;
+static basin_status get_data(basin_graphs_model *m, const source *s) {
+    static const field task = {"task", INTEGER, 0, 0, 2, NAN};
+    basin_graphset_encoding *e = &m->encoding;
+    const cJSON *names = cJSON_GetObjectItemCaseSensitive(s->o, "names");
+    int64_t target;
+    BASIN_TRY(get_field(&target, &task, s));
+    m->target = (basin_graphs_target)target, m->classes = -1;
+    for (int i = 0; i < FIELDS; i++)
+        BASIN_TRY(get_field((char *)m + fields[i].offset, &fields[i], s));
     int64_t columns = e->attributes + e->edge_attributes;
-    if (!get_floats(&e->mean, o, "mean", columns, memory) ||
-        !get_floats(&e->scale, o, "scale", columns, memory))
-        return false;
-    e->raw = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "raw"));
-    e->edge_sums = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "edge_sums"));
+    BASIN_TRY(get_array((void **)&m->class_value, &m->classes, BASIN_I64, "classes", s));
+    BASIN_TRY(get_array((void **)&e->mean, &columns, BASIN_F32, "mean", s));
+    BASIN_TRY(get_array((void **)&e->scale, &columns, BASIN_F32, "scale", s));
+    BASIN_TRY(get_columns(e->label, &e->labels, "labels", s));
+    BASIN_TRY(get_columns(e->edge_label, &e->edge_labels, "edge_labels", s));
     basin_graphset_encoding_count(e);
-    return true;
-}
-
-/* A number that older files do not have. */
-static bool get_part(double *to, const cJSON *o, const char *name, double absent, double low,
-                     double high) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, name);
-    *to = item ? item->valuedouble : absent;
-    return !item || (cJSON_IsNumber(item) && *to >= low && *to <= high);
-}
-
-static bool get_data(basin_graphs_model *m, const cJSON *o, bool *memory) {
-    int64_t task;
-    if (!get_integer(&task, o, "task", 0, 2) ||
-        !get_integer(&m->outputs, o, "outputs", 1, 1 << 20) || !get_classes(m, o, memory))
-        return false;
-    m->target = (basin_graphs_target)task;
-    m->binary = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, "binary"));
-    m->members = 1; /* older files do not say it */
-    if (cJSON_HasObjectItem(o, "members") &&
-        !get_integer(&m->members, o, "members", 1, BASIN_MAX_MEMBERS))
-        return false;
-    if (!get_part(&m->calibration.temperature, o, "temperature", 1, 1e-3, 1e3) ||
-        !get_part(&m->near.share, o, "near_share", -1, 0, 1) ||
-        !get_part(&m->near.width, o, "near_width", 0, 0, 1e3))
-        return false;
-    const cJSON *names = cJSON_GetObjectItemCaseSensitive(o, "names");
     if (cJSON_IsString(names) && !(m->names = basin_string_copy(names->valuestring)))
-        return *memory = false;
-    if (m->target == BASIN_GRAPHS_VALUES
-            ? !get_numbers(&m->target_mean, &m->outputs, o, "target_mean", memory) ||
-                  !get_numbers(&m->target_scale, &m->outputs, o, "target_scale", memory)
-            : m->classes < 1 || m->classes > m->outputs)
-        return false;
-    return get_encoding(&m->encoding, o, memory);
+        return basin_fail_memory(s->error, s->path);
+    if (m->target != BASIN_GRAPHS_VALUES)
+        return m->classes < 1 || m->classes > m->outputs ? damaged(s, "classes") : BASIN_OK;
+    BASIN_TRY(get_array((void **)&m->target_mean, &m->outputs, BASIN_F64, "target_mean", s));
+    return get_array((void **)&m->target_scale, &m->outputs, BASIN_F64, "target_scale", s);
 }
 
 static basin_status read_data(basin_graphs_model *m, const char *json, const char *path,
                               basin_error *error) {
     BASIN_JSON_AT_EXIT cJSON *o;
-    bool memory = true;
     BASIN_TRY(basin_json_parse(&o, json, strlen(json), path, "the encoding", error));
-    bool good = get_data(m, o, &memory);
-    if (!memory) return basin_fail_memory(error, "a graph model");
-    if (good) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: the encoding of nodes and edges is damaged",
-                      path);
+    return get_data(m, &(source){o, path, error});
 }
 
 /* ---- files ---- */
@@ -565,5 +574,6 @@ basin_status basin_graphs_open(basin_graphs_model **model, const char *path, bas
     BASIN_TRY(basin_bundle_read(&bundle, path, error));
     BASIN_TRY(basin_graphs_model_read(model, bundle, NULL, backend, error));
     BASIN_TRY_OR(read_members(*model, bundle, error), drop(model));
+    BASIN_TRY_OR(basin_graphs_model_describe(*model, error), drop(model));
     return BASIN_OK;
 }

@@ -259,14 +259,7 @@ static int64_t mix_row(float *to, const float *similar, const basin_graphs_model
     return max;
 }
 
-/* The offset of a name among the zero-terminated names. */
-static int64_t find_name(const basin_graphs_near *near, int64_t number) {
-    int64_t at = 0;
-    while (near->name && number--) at += (int64_t)strlen(near->name + at) + 1;
-    return at;
-}
-
-basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *name,
+basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *place,
                                    const basin_graphs_model *m, const basin_graphset *set,
                                    const int64_t *graph, int64_t count, basin_error *error) {
     const basin_graphs_near *near = &m->near;
@@ -284,7 +277,7 @@ basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *name,
             const float *similar = cell + i * near->count;
             int64_t max = mix_row(output + (at + i) * m->outputs, similar, m);
             if (nearest) nearest[at + i] = similar[max];
-            if (name) name[at + i] = find_name(near, max);
+            if (place) place[at + i] = max;
         }
     }
     return BASIN_OK;
@@ -399,7 +392,7 @@ basin_status basin_graphs_near_read(basin_graphs_model *m, const basin_bundle *b
     basin_graphs_near *near = &m->near;
     void *feature = NULL;
     if (!basin_bundle_find(bundle, name[0])) return BASIN_OK;
-    if (m->target == BASIN_NODE_CLASSES)
+    if (m->target == BASIN_GRAPHS_NODE_CLASSES)
         return basin_fail(error, BASIN_BAD_FILE, "%s: 'near.start' in a model of nodes",
                           basin_bundle_path(bundle));
     int64_t count = -1;

@@ -17,8 +17,8 @@ static basin_expr constant(basin_params *params, const char *name, basin_shape s
 
 /* The published projection of edge features starts without an offset. The other kinds start at
  * factors around 1, where the scores are those of plain attention. */
-static void declare_adjacency(basin_graphs *model, basin_params *params) {
-    const basin_graphs_config *c = &model->config;
+static void declare_adjacency(basin_graph_net *model, basin_params *params) {
+    const basin_graph_net_config *c = &model->config;
     int64_t H = c->block.heads, P = c->edge_features, R = c->rank > 0 ? c->rank : 8;
     if (c->pair_hidden > 0) {
         model->pair_w = weight(params, "pair_w", BASIN_SHAPE(P, c->pair_hidden), (double)P / 2);
@@ -38,10 +38,10 @@ static void declare_adjacency(basin_graphs *model, basin_params *params) {
             weight(params, "edge_w", BASIN_SHAPE(H, c->reconstruct_first ? 1 : P), (double)H);
 }
 
-static void declare_head(basin_graphs *model, basin_params *params) {
-    const basin_graphs_config *c = &model->config;
-    int parts = !!(c->read & BASIN_READ_CLS) + !!(c->read & BASIN_READ_MEAN) +
-                !!(c->read & BASIN_READ_SUM) + !!(c->read & BASIN_READ_SIZED);
+static void declare_head(basin_graph_net *model, basin_params *params) {
+    const basin_graph_net_config *c = &model->config;
+    int parts = !!(c->read & BASIN_GRAPH_READOUT_CLS) + !!(c->read & BASIN_GRAPH_READOUT_MEAN) +
+                !!(c->read & BASIN_GRAPH_READOUT_SUM) + !!(c->read & BASIN_GRAPH_READOUT_SIZED);
     int64_t width = c->block.dim * (parts ? parts : 1); /* of the vector that the head reads */
     if (c->norm_head) {
         model->head_gamma = constant(params, "head_gamma", BASIN_SCALAR, 1);
@@ -57,11 +57,11 @@ static void declare_head(basin_graphs *model, basin_params *params) {
     model->dec_b = constant(params, "dec_b", BASIN_SHAPE(c->outputs), 0);
 }
 
-static void check_config(basin_graph *graph, const basin_graphs_config *c) {
+static void check_config(basin_graph *graph, const basin_graph_net_config *c) {
     if (c->blocks < 1 || c->blocks > BASIN_MAX_BLOCKS)
         basin_graph_fail(graph, BASIN_BAD_VALUE, "blocks is %d; expected 1 to %d", c->blocks,
                          BASIN_MAX_BLOCKS);
-    if ((c->read & BASIN_READ_NODES) && c->read != BASIN_READ_NODES)
+    if ((c->read & BASIN_GRAPH_READOUT_NODES) && c->read != BASIN_GRAPH_READOUT_NODES)
         basin_graph_fail(graph, BASIN_BAD_VALUE,
                          "one head cannot give outputs of both nodes and graphs");
     if (c->reconstruct && c->adjacency >= BASIN_ADJACENCY_NONE)
@@ -69,9 +69,9 @@ static void check_config(basin_graph *graph, const basin_graphs_config *c) {
                          "edges to reconstruct from scores that have no factor");
 }
 
-basin_status basin_graphs_declare(basin_graphs *model, basin_params *params,
-                                  const basin_graphs_config *config) {
-    *model = (basin_graphs){.config = *config};
+basin_status basin_graph_net_declare(basin_graph_net *model, basin_params *params,
+                                     const basin_graph_net_config *config) {
+    *model = (basin_graph_net){.config = *config};
     check_config(params->graph, config);
     int64_t D = config->block.dim, F = config->features, k = config->positions;
     model->enc_w = weight(params, "enc_w", BASIN_SHAPE(F, D), (double)F);
@@ -98,11 +98,11 @@ basin_status basin_graphs_declare(basin_graphs *model, basin_params *params,
     return basin_model_status(params->graph);
 }
 
-basin_graphs_batch basin_graphs_inputs(const basin_graphs *model, basin_graph *graph,
-                                       int64_t graphs, int64_t nodes, int64_t pairs) {
-    const basin_graphs_config *c = &model->config;
+void basin_graph_net_inputs(basin_graph_net_batch *batch, const basin_graph_net *model,
+                            basin_graph *graph, int64_t graphs, int64_t nodes, int64_t pairs) {
+    const basin_graph_net_config *c = &model->config;
     int64_t tokens = nodes + graphs;
-    return (basin_graphs_batch){
+    *batch = (basin_graph_net_batch){
         .nodes = basin_input(graph, "nodes", BASIN_SHAPE(nodes, c->features)),
         .positions = c->positions > 0
                          ? basin_input(graph, "positions", BASIN_SHAPE(tokens, c->positions))
@@ -121,7 +121,7 @@ basin_graphs_batch basin_graphs_inputs(const basin_graphs *model, basin_graph *g
 }
 
 /* Nodes encoded, a CLS vector where `source` has none, and positions. */
-static basin_expr embed(const basin_graphs *model, const basin_graphs_batch *batch) {
+static basin_expr embed(const basin_graph_net *model, const basin_graph_net_batch *batch) {
     basin_graph *graph = basin_expr_graph(batch->nodes);
     int64_t D = model->config.block.dim, nodes = basin_expr_shape(batch->nodes).dim[0];
     int64_t tokens = basin_expr_shape(batch->source).dim[0];
@@ -138,7 +138,7 @@ static basin_expr embed(const basin_graphs *model, const basin_graphs_batch *bat
 /* Element (q, k) of a 3 x 3 convolution of x x^T needs x[q + a] . x[k + b] for a, b in -1, 0, 1.
  * With the three shifts of x as three heads, each cyclic turn of the second factor gives three of
  * the nine products: heads a against a + turn. The result is [pairs, H]. */
-static basin_expr convolved_gram(const basin_graphs *model, const basin_graphs_batch *batch,
+static basin_expr convolved_gram(const basin_graph_net *model, const basin_graph_net_batch *batch,
                                  basin_expr x) {
     basin_shape s = basin_expr_shape(x);
     basin_shape one = BASIN_SHAPE(s.dim[0], 1, s.dim[1]);
@@ -165,7 +165,7 @@ static basin_expr convolved_gram(const basin_graphs *model, const basin_graphs_b
 }
 
 /* (U_h x_i) . (U_h x_j) / R, a symmetric function of the two tokens; [pairs, H]. */
-static basin_expr bilinear(const basin_graphs *model, const basin_graphs_batch *batch,
+static basin_expr bilinear(const basin_graph_net *model, const basin_graph_net_batch *batch,
                            basin_expr x) {
     basin_shape w = basin_expr_shape(model->rank_w), s = basin_expr_shape(x);
     basin_expr flat = basin_reshape(model->rank_w, BASIN_SHAPE(w.dim[0] * w.dim[1], w.dim[2]));
@@ -175,7 +175,7 @@ static basin_expr bilinear(const basin_graphs *model, const basin_graphs_batch *
 }
 
 /* What scores and couplings see of a pair: its features, and hidden units that see these. */
-static basin_expr pair_features(const basin_graphs *model, const basin_graphs_batch *batch) {
+static basin_expr pair_features(const basin_graph_net *model, const basin_graph_net_batch *batch) {
     if (!model->pair_w) return batch->edge_features;
     basin_expr hidden =
         basin_relu(basin_model_affine(batch->edge_features, model->pair_w, model->pair_b));
@@ -183,7 +183,7 @@ static basin_expr pair_features(const basin_graphs *model, const basin_graphs_ba
 }
 
 /* The factors of the scores [pairs, H], or NULL. */
-static basin_expr adjacency(const basin_graphs *model, const basin_graphs_batch *batch,
+static basin_expr adjacency(const basin_graph_net *model, const basin_graph_net_batch *batch,
                             basin_expr x, basin_expr features) {
     if (model->config.adjacency >= BASIN_ADJACENCY_NONE) return NULL;
     basin_expr edges = basin_model_affine(features, model->adj_w, model->adj_b);
@@ -195,33 +195,33 @@ static basin_expr adjacency(const basin_graphs *model, const basin_graphs_batch 
     }
 }
 
-basin_expr basin_graphs_edges(const basin_graphs *model, const basin_graphs_batch *batch) {
+basin_expr basin_graph_net_edges(const basin_graph_net *model, const basin_graph_net_batch *batch) {
     basin_expr scale = adjacency(model, batch, embed(model, batch), pair_features(model, batch));
     return basin_matmul(scale, model->edge_w);
 }
 
 /* The tokens before each block, and the energies after the last. */
-static void watch(basin_graphs_view *view, const basin_block_bound *bound, basin_expr g, int number,
-                  int blocks) {
+static void watch(basin_graph_net_view *view, const basin_block_bound *bound, basin_expr g,
+                  int number, int blocks) {
     basin_expr one = basin_block_view_of(bound, g).share;
     if (one) one = basin_scale(one, 1.0 / blocks);
     if (one) view->share = number ? basin_add(view->share, one) : one;
 }
 
-static void look_at_end(basin_graphs_view *view, const basin_block_bound *bound, basin_expr g) {
+static void look_at_end(basin_graph_net_view *view, const basin_block_bound *bound, basin_expr g) {
     basin_block_view end = basin_block_view_of(bound, g);
     for (int k = 0; k < 3; k++) view->energy[k] = end.energy[k];
 }
 
 /* Zeros a share of the numbers of a step, as dropout does. */
 static basin_expr drop_step(const void *context, basin_expr force, basin_expr x, basin_expr t) {
-    const basin_graphs_config *c = context;
+    const basin_graph_net_config *c = context;
     (void)x, (void)t;
     return basin_dropout(force, c->drop_step, c->descent.seed);
 }
 
-static basin_expr descend(basin_graphs_view *view, const basin_graphs *model,
-                          const basin_graphs_batch *batch) {
+static basin_expr descend(basin_graph_net_view *view, const basin_graph_net *model,
+                          const basin_graph_net_batch *batch) {
     const basin_substep drops = {.move = drop_step, .context = &model->config};
     basin_descent_spec spec = model->config.descent;
     basin_residual residual = model->config.residual;
@@ -256,7 +256,7 @@ static basin_expr descend(basin_graphs_view *view, const basin_graphs *model,
 /* Zeros a share of the numbers and scales up the others; nothing without a seed. As basin_dropout,
  * but the factor comes last, where the product that follows absorbs it: results of trained models
  * depend on that order. */
-static basin_expr drop(const basin_graphs_config *c, basin_expr a) {
+static basin_expr drop(const basin_graph_net_config *c, basin_expr a) {
     if (!(c->drop > 0) || !c->descent.seed) return a;
     basin_expr draw = basin_uniform(c->descent.seed, basin_expr_shape(a));
     basin_expr keep = basin_greater(draw, basin_scalar(basin_expr_graph(a), c->drop));
@@ -264,41 +264,43 @@ static basin_expr drop(const basin_graphs_config *c, basin_expr a) {
 }
 
 /* What the head sees of each graph: its CLS token, and its nodes' mean, sum, mean by size. */
-static basin_expr read_graphs(const basin_graphs *model, const basin_graphs_batch *batch,
+static basin_expr read_graphs(const basin_graph_net *model, const basin_graph_net_batch *batch,
                               basin_expr x) {
     int read = model->config.read, parts = 0;
     int64_t graphs = basin_expr_shape(batch->first).dim[0];
     basin_expr part[4];
-    if (!read || (read & BASIN_READ_CLS)) part[parts++] = basin_gather(x, batch->first);
-    if (read & (BASIN_READ_MEAN | BASIN_READ_SUM | BASIN_READ_SIZED)) {
+    if (!read || (read & BASIN_GRAPH_READOUT_CLS)) part[parts++] = basin_gather(x, batch->first);
+    if (read & (BASIN_GRAPH_READOUT_MEAN | BASIN_GRAPH_READOUT_SUM | BASIN_GRAPH_READOUT_SIZED)) {
         basin_expr sum = basin_scatter(x, batch->owner, graphs);
         basin_expr share = basin_reshape(batch->share, BASIN_SHAPE(graphs, 1));
         basin_expr mean = basin_mul(sum, share);
-        if (read & BASIN_READ_MEAN) part[parts++] = mean;
-        if (read & BASIN_READ_SIZED) /* log(1 + n) from 1 / n; finite for padding, where it is 0 */
+        if (read & BASIN_GRAPH_READOUT_MEAN) part[parts++] = mean;
+        if (read & BASIN_GRAPH_READOUT_SIZED) /* log(1 + n) from 1 / n; finite for padding, where it
+                                                 is 0 */
             part[parts++] = basin_scale(
                 basin_mul(mean, basin_log1p(basin_reciprocal(basin_offset(share, 1e-9)))), 0.25);
-        if (read & BASIN_READ_SUM) part[parts++] = basin_scale(sum, 1.0 / 16);
+        if (read & BASIN_GRAPH_READOUT_SUM) part[parts++] = basin_scale(sum, 1.0 / 16);
     }
     return parts == 1 ? part[0] : basin_concat(part, parts, 1);
 }
 
-/* What the head reads: of each graph, or with BASIN_READ_NODES of each token. */
-static basin_expr read_tokens(const basin_graphs *model, const basin_graphs_batch *batch,
+/* What the head reads: of each graph, or with BASIN_GRAPH_READOUT_NODES of each token. */
+static basin_expr read_tokens(const basin_graph_net *model, const basin_graph_net_batch *batch,
                               basin_expr x) {
-    const basin_graphs_config *c = &model->config;
+    const basin_graph_net_config *c = &model->config;
     if (c->norm_head) x = basin_layernorm(x, model->head_gamma, model->head_delta, 1e-5);
-    return c->read == BASIN_READ_NODES ? x : read_graphs(model, batch, x);
+    return c->read == BASIN_GRAPH_READOUT_NODES ? x : read_graphs(model, batch, x);
 }
 
-void basin_graphs_look(basin_graphs_view *view, const basin_graphs *model,
-                       const basin_graphs_batch *batch) {
-    *view = (basin_graphs_view){0};
+void basin_graph_net_inspect(basin_graph_net_view *view, const basin_graph_net *model,
+                             const basin_graph_net_batch *batch) {
+    *view = (basin_graph_net_view){0};
     view->embedding = read_tokens(model, batch, descend(view, model, batch));
 }
 
-basin_expr basin_graphs_forward(const basin_graphs *model, const basin_graphs_batch *batch) {
-    const basin_graphs_config *c = &model->config;
+basin_expr basin_graph_net_forward(const basin_graph_net *model,
+                                   const basin_graph_net_batch *batch) {
+    const basin_graph_net_config *c = &model->config;
     basin_expr x = drop(c, read_tokens(model, batch, descend(NULL, model, batch)));
     if (model->hidden_w)
         x = drop(c, basin_relu(basin_model_affine(x, model->hidden_w, model->hidden_b)));

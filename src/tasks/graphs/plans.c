@@ -52,7 +52,7 @@ static basin_expr value_loss(const basin_graphs_plan *p, bool binary) {
 }
 
 static basin_expr edge_loss(const basin_graphs_plan *p) {
-    basin_expr found = basin_graphs_edges(&p->net, &p->judged), want = p->judged.edge_features;
+    basin_expr found = basin_graph_net_edges(&p->net, &p->judged), want = p->judged.edge_features;
     if (p->net.config.reconstruct_first) want = basin_slice(want, 1, 0, 1);
     basin_expr error = basin_square(basin_sub(found, want)); /* [pairs, P or 1] */
     return basin_sum_all(basin_mul(p->pair_weight, error));
@@ -80,14 +80,14 @@ static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
 static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool training, bool noisy,
                   bool look) {
     if (training || noisy) p->seed = basin_index(p->graph, "seed", BASIN_SHAPE(2));
-    basin_graphs_config config = basin_graphs_model_config(model, p->seed);
+    basin_graph_net_config config = basin_graphs_model_config(model, p->seed);
     if (!training)
         config.drop = config.drop_step = 0; /* noisy use keeps only the noise of the descent */
-    if (basin_graphs_declare(&p->net, &p->params, &config)) return;
-    p->batch = basin_graphs_inputs(&p->net, p->graph, p->capacity.graphs,
-                                   p->capacity.tokens - p->capacity.graphs, p->capacity.pairs);
-    if (look) basin_graphs_look(&p->view, &p->net, &p->batch);
-    p->output = basin_graphs_forward(&p->net, &p->batch);
+    if (basin_graph_net_declare(&p->net, &p->params, &config)) return;
+    basin_graph_net_inputs(&p->batch, &p->net, p->graph, p->capacity.graphs,
+                           p->capacity.tokens - p->capacity.graphs, p->capacity.pairs);
+    if (look) basin_graph_net_inspect(&p->view, &p->net, &p->batch);
+    p->output = basin_graph_net_forward(&p->net, &p->batch);
     if (training && p->output) build_loss(p, model);
 }
 
@@ -296,7 +296,7 @@ static basin_status write_rows(basin_plan *plan, basin_graphs_scratch *scratch, 
 }
 
 /* A CLS that padding lacks stands on the first token; its output has no weight and no reader. */
-basin_status basin_graphs_batch_write(basin_plan *plan, const basin_graphs_batch *to,
+basin_status basin_graphs_batch_write(basin_plan *plan, const basin_graph_net_batch *to,
                                       const basin_graphset_batch *b, basin_graphs_scratch *scratch,
                                       basin_error *error) {
     const struct {
@@ -347,7 +347,9 @@ static basin_status fill(basin_graphs_plans *p, const basin_graphs_input *input,
 
 /* ---- scores ---- */
 
-static bool of_nodes(const basin_graphs_plans *p) { return p->model->target == BASIN_NODE_CLASSES; }
+static bool of_nodes(const basin_graphs_plans *p) {
+    return p->model->target == BASIN_GRAPHS_NODE_CLASSES;
+}
 
 /* Rows of an output of the plan: those of the graphs, or of the tokens that are nodes. Returns
  * where the next ones go. */
@@ -509,7 +511,7 @@ static basin_status write_targets(double *weight, basin_graphs_plans *p, basin_g
                                   const basin_graphset *set, const int64_t *graph, int64_t count,
                                   basin_error *error) {
     const basin_graphs_model *m = p->model;
-    bool nodes = m->target == BASIN_NODE_CLASSES;
+    bool nodes = m->target == BASIN_GRAPHS_NODE_CLASSES;
     int64_t rows = nodes ? p->data.tokens : count;
     BASIN_TRY(reserve_targets(p, plan, error));
     (nodes ? node_targets : graph_targets)(p, set, graph, count);

@@ -1,6 +1,7 @@
 /* Training of graph models as a task of the one run (src/tasks/common/run): a step is a shuffled
  * batch, a score is of the validation graphs. Everything random is a function of seed and epoch or
  * step. */
+#include "base/sized.h"
 #include "base/sort.h"
 #include "base/states.h"
 #include "basin/plan.h"
@@ -233,7 +234,7 @@ static basin_status calibrate(job *j, basin_error *error) {
     int64_t members = m->members, all = 0, at = 0;
     bool own = members > 1 && f[0].count[1] && f[1].count[1] && f[0].item[1][0] != f[1].item[1][0];
     bool near = basin_graphs_near_serves(&m->settings, &j->input->set);
-    if (m->target == BASIN_NODE_CLASSES) return BASIN_OK;
+    if (m->target == BASIN_GRAPHS_NODE_CLASSES) return BASIN_OK;
     for (int64_t k = 0; k < members; k++) all += f[k].count[1];
     BASIN_SCRATCH(float, given, all * m->outputs, "outputs", error);
     BASIN_SCRATCH(float, held, all * m->outputs, "outputs", error);
@@ -358,7 +359,7 @@ basin_status basin_graphs_run(basin_training_result *outcome, basin_graphs_model
 /* ---- from data to a model ---- */
 
 typedef struct work {
-    basin_graphs_data data;
+    basin_graphs_train_data data;
     const basin_settings *asked;
     const basin_graphs_settings *settings; /* as asked for, */
     basin_graphs_settings chosen; /* and with the epochs and shards that these leave open */
@@ -387,7 +388,7 @@ static basin_status take_list(int64_t **to, int64_t *count, const int64_t *list,
 /* The caller's graphs, the set's own parts, or a stratified part for validation. */
 static basin_status divide(work *w, basin_error *error) {
     const basin_graphset *set = w->data.set;
-    const basin_graphs_data *d = &w->data;
+    const basin_graphs_train_data *d = &w->data;
     basin_fold *f = &w->fold;
     if (d->graph) {
         BASIN_TRY(take_list(&f->item[0], &f->count[0], d->graph, d->graphs, set, error));
@@ -464,9 +465,10 @@ static basin_status open_data(work *w, basin_error *error) {
     if (!w->data.set && !w->data.path)
         return basin_fail(error, BASIN_BAD_VALUE, "neither a set of graphs nor a path of one");
     if (!w->data.set) {
-        BASIN_TRY(basin_graphset_read(&w->read, w->data.path, error));
+        BASIN_TRY(basin_graphset_read(&w->read, w->data.path, NULL, error));
         w->data.set = &w->read;
     }
+    w->data.path = basin_graphs_path(w->data.path, w->data.set);
     BASIN_TRY(basin_graphs_check_labels(w->data.set, w->data.path, error));
     BASIN_TRY(divide(w, error));
     BASIN_TRY(limit_graphs(w, error));
@@ -553,7 +555,7 @@ static basin_status train(work *w, basin_training_result *outcome,
     w->settings = w->asked->values;
     if (outcome->finished_before) {
         BASIN_TRY(basin_graphs_open(&w->model, training->output, training->backend, error));
-        outcome->parameters = basin_graphs_about(w->model).parameters;
+        outcome->parameters = w->model->info.parameters;
         return BASIN_OK;
     }
     BASIN_TRY(open_data(w, error));
@@ -574,12 +576,14 @@ static void work_free(work *w) {
 }
 
 basin_status basin_graphs_train(basin_graphs_model **model, basin_training_result *result,
-                                const basin_settings *settings, const basin_graphs_data *data,
+                                const basin_settings *settings, const basin_graphs_train_data *data,
                                 const basin_training_options *training, basin_error *error) {
-    BASIN_AT_EXIT(work_free) work w = {.asked = settings, .data = basin_graphs_data_of(data)};
+    BASIN_AT_EXIT(work_free) work w = {.asked = settings, .data = *data};
     basin_training_result all;
     if (model) *model = NULL;
+    BASIN_TRY(BASIN_SIZE_CHECK(data, "basin_graphs_train_data", error));
     BASIN_TRY(train(&w, &all, training, error));
+    BASIN_TRY(basin_graphs_model_describe(w.model, error));
     basin_info_fill(result, &all, sizeof all);
     if (model) *model = w.model, w.model = NULL;
     return BASIN_OK;

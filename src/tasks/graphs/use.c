@@ -1,58 +1,60 @@
-/* What models are used for: predictions, scores, embeddings; how well outputs fit. See graphs.h. */
+/* What models are used for: predictions, evaluation, embeddings; how well outputs fit. See
+ * graphs.h.
+ */
 #include "base/info.h"
+#include "base/sized.h"
 #include "base/sort.h"
 #include "basin/tasks/metrics.h"
 #include "tasks/graphs/graphs.h"
 
 /* Graphs with all that a model needs to see them. */
 typedef struct use {
-    basin_graphs_data data;
+    const char *path;
     basin_graphs_input input;
+    basin_ranks *ranks;
     int64_t *all;         /* own; NULL: the caller chose */
+    const int64_t *whole; /* [wholes] graphs of all ranks; this rank's begin at `first` */
+    int64_t wholes, first;
     const int64_t *graph; /* [count] those of this rank */
     int64_t count;
-    const int64_t *whole; /* [wholes] those of all ranks; this rank's begin at `first` */
-    int64_t wholes, first;
     float *output; /* [rows, C] */
     float *spread; /* [rows, C] over members; NULL: of one */
 } use;
 
-static basin_status take_data(basin_graphs_data *taken, const basin_graphs_data *data,
-                              basin_error *error) {
-    *taken = basin_graphs_data_of(data);
-    const basin_graphset *set = taken->set;
-    if (!set) return basin_fail(error, BASIN_BAD_VALUE, "data.set is NULL");
-    for (int64_t i = 0; taken->graph && i < taken->graphs; i++)
-        if (taken->graph[i] < 0 || taken->graph[i] >= set->graphs)
+static basin_status check_data(const basin_graphs_data *d, basin_error *error) {
+    BASIN_TRY(BASIN_SIZE_CHECK(d, "basin_graphs_data", error));
+    if (!d->set) return basin_fail(error, BASIN_BAD_VALUE, "data.set is NULL");
+    for (int64_t i = 0; d->graph && i < d->graphs; i++)
+        if (d->graph[i] < 0 || d->graph[i] >= d->set->graphs)
             return basin_fail(error, BASIN_BAD_VALUE, "graph[%lld] is %lld; %s has %lld graphs",
-                              (long long)i, (long long)taken->graph[i], taken->path,
-                              (long long)set->graphs);
+                              (long long)i, (long long)d->graph[i],
+                              basin_graphs_path(d->path, d->set), (long long)d->set->graphs);
     return BASIN_OK;
 }
 
 /* Walks and positions are computed for the graphs from the first to the last requested. */
-static basin_status open_input(use *u, const basin_graphs_model *model, bool labels,
-                               basin_error *error) {
+static basin_status open_input(use *u, const basin_graphs_model *model, const basin_graphset *set,
+                               bool labels, basin_error *error) {
     int64_t first = u->count ? u->graph[0] : 0, last = first;
     const basin_graphs_settings *s = &model->settings;
     for (int64_t i = 1; i < u->count; i++) {
-        first = u->graph[i] < first ? u->graph[i] : first;
-        last = u->graph[i] > last ? u->graph[i] : last;
+        first = basin_int_min(first, u->graph[i]);
+        last = basin_int_max(last, u->graph[i]);
     }
     int64_t span = u->count ? last - first + 1 : 0;
-    BASIN_TRY(basin_graphs_input_begin(&u->input, s, u->data.set, first, span, error));
-    BASIN_TRY(basin_graphs_input_match(&u->input, model, u->data.path, labels, error));
+    BASIN_TRY(basin_graphs_input_begin(&u->input, s, set, first, span, error));
+    BASIN_TRY(basin_graphs_input_match(&u->input, model, u->path, labels, error));
     if (labels && u->count)
-        BASIN_TRY(basin_graphs_check_known(&u->input.set, u->data.path, u->graph, u->count,
-                                           "graphs", error));
+        BASIN_TRY(
+            basin_graphs_check_known(&u->input.set, u->path, u->graph, u->count, "graphs", error));
     return basin_graphs_input_place(&u->input, s, first, span, error);
 }
 
 /* The graphs of a rank: whole batches, each of which is one that a single process makes. */
 static basin_ranks_share deal_to(const use *u, const basin_graphs_model *m, int64_t rank) {
     int64_t batch = basin_int_max(basin_int_min(m->settings.batch, u->wholes), 1);
-    basin_ranks_share s = basin_ranks_deal_to(rank, basin_ranks_count(u->data.ranks),
-                                              basin_int_ceil(u->wholes, batch));
+    basin_ranks_share s =
+        basin_ranks_deal_to(rank, basin_ranks_count(u->ranks), basin_int_ceil(u->wholes, batch));
     int64_t first = basin_int_min(s.first * batch, u->wholes);
     return (basin_ranks_share){first, basin_int_min(s.count * batch, u->wholes - first)};
 }
@@ -60,16 +62,15 @@ static basin_ranks_share deal_to(const use *u, const basin_graphs_model *m, int6
 /* All but the outputs. */
 static basin_status use_prepare(use *u, basin_graphs_model *model, const basin_graphs_data *data,
                                 bool labels, basin_error *error) {
-    *u = (use){0};
-    BASIN_TRY(take_data(&u->data, data, error));
-    u->count = u->data.graph ? u->data.graphs : u->data.set->graphs;
-    if (!u->data.graph && !(u->all = basin_graphs_range(0, u->count)))
+    BASIN_TRY(check_data(data, error));
+    u->path = basin_graphs_path(data->path, data->set);
+    u->wholes = data->graph ? data->graphs : data->set->graphs;
+    if (!data->graph && !(u->all = basin_graphs_range(0, u->wholes)))
         return basin_fail_memory(error, "a list of graphs");
-    u->whole = u->data.graph ? u->data.graph : u->all;
-    u->wholes = u->count;
-    basin_ranks_share own = deal_to(u, model, basin_ranks_rank(u->data.ranks));
+    u->whole = data->graph ? data->graph : u->all;
+    basin_ranks_share own = deal_to(u, model, basin_ranks_rank(u->ranks));
     u->first = own.first, u->graph = u->whole + own.first, u->count = own.count;
-    return open_input(u, model, labels, error);
+    return open_input(u, model, data->set, labels, error);
 }
 
 /* One graph: the plans stay with the model, since to make one takes longer than to run it. Steps of
@@ -102,7 +103,7 @@ static void add_member(use *u, const basin_graphs_model *m, double *sum, double 
     }
 }
 
-/* What is inside is that of the first member. */
+/* Outputs of all members; an embedding is that of the first. */
 static basin_status use_open(use *u, basin_graphs_model *model, const basin_graphs_data *data,
                              bool labels, float *embedding, basin_error *error) {
     BASIN_AT_EXIT(basin_graphs_plans_free) basin_graphs_plans plans = {0};
@@ -126,10 +127,7 @@ static basin_status use_open(use *u, basin_graphs_model *model, const basin_grap
         basin_graphs_temper(u->output, rows, model, true);
         if (members > 1) add_member(u, model, sum, sum + cells, rows, k);
     }
-    if (members > 1) BASIN_TRY(basin_graphs_take_member(model, 0, error));
-    return basin_graphs_near_add(u->output, data->nearest ? data->nearest + u->first : NULL,
-                                 data->nearest_at ? data->nearest_at + u->first : NULL, model,
-                                 &u->input.set, u->graph, u->count, error);
+    return members > 1 ? basin_graphs_take_member(model, 0, error) : BASIN_OK;
 }
 
 static void use_close(use *u) {
@@ -137,15 +135,14 @@ static void use_close(use *u) {
     basin_graphs_input_free(&u->input);
 }
 
-basin_convergence basin_graphs_take_convergence(basin_graphs_model *model) {
-    return basin_convergence_of(model->store);
+void basin_graphs_take_convergence(basin_convergence *convergence, basin_graphs_model *model) {
+    basin_store_take_convergence(convergence, model->store);
 }
 
-int64_t basin_graphs_rows(const basin_graphs_model *model, const basin_graphs_data *data) {
-    basin_graphs_data d;
-    if (take_data(&d, data, NULL)) return 0;
-    if (d.graph) return basin_graphs_count_rows(d.set, model->target, d.graph, d.graphs);
-    return model->target == BASIN_NODE_CLASSES ? d.set->nodes : d.set->graphs;
+int64_t basin_graphs_rows(const basin_graphs_model *model, const basin_graphs_data *d) {
+    if (check_data(d, NULL)) return 0;
+    if (d->graph) return basin_graphs_count_rows(d->set, model->target, d->graph, d->graphs);
+    return model->target == BASIN_GRAPHS_NODE_CLASSES ? d->set->nodes : d->set->graphs;
 }
 
 /* Counts the rows first .. end - 1 of labels [.., columns] that have a label outside its range. */
@@ -162,16 +159,14 @@ static int64_t count_unknown(const int32_t *label, int64_t first, int64_t end, i
 }
 
 basin_status basin_graphs_unknown_labels(int64_t unknown[2], const basin_graphs_model *model,
-                                         const basin_graphs_data *data, basin_error *error) {
+                                         const basin_graphs_data *d, basin_error *error) {
     const basin_graphset_encoding *e = &model->encoding;
-    basin_graphs_data d;
     unknown[0] = unknown[1] = 0;
-    basin_status status = take_data(&d, data, error);
+    basin_status status = check_data(d, error);
     if (status || e->raw) return status;
-    const basin_graphset *s = d.set;
-    int64_t count = d.graph ? d.graphs : s->graphs;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t g = d.graph ? d.graph[i] : i;
+    const basin_graphset *s = d->set;
+    for (int64_t i = 0; i < (d->graph ? d->graphs : s->graphs); i++) {
+        int64_t g = d->graph ? d->graph[i] : i;
         if (s->node_labels == e->labels)
             unknown[0] += count_unknown(s->node_label, s->node_start[g], s->node_start[g + 1],
                                         e->labels, e->label);
@@ -213,48 +208,71 @@ static int64_t rows_before(const use *u, const basin_graphs_model *m, int64_t gr
 /* Rows of `each` bytes of all ranks, on all. */
 static basin_status share(void *all, size_t each, const use *u, const basin_graphs_model *m,
                           basin_error *error) {
-    int64_t ranks = basin_ranks_count(u->data.ranks);
-    if (!all || ranks < 2) return BASIN_OK;
-    for (int64_t r = 0; r < ranks; r++) {
+    int64_t ranks = basin_ranks_count(u->ranks);
+    for (int64_t r = 0; all && ranks > 1 && r < ranks; r++) {
         basin_ranks_share own = deal_to(u, m, r);
         int64_t first = rows_before(u, m, own.first),
                 rows = rows_before(u, m, own.first + own.count) - first;
-        BASIN_TRY(basin_ranks_broadcast(u->data.ranks, (char *)all + (size_t)first * each,
+        BASIN_TRY(basin_ranks_broadcast(u->ranks, (char *)all + (size_t)first * each,
                                         (size_t)rows * each, r, error));
     }
     return BASIN_OK;
 }
 
-basin_status basin_graphs_predict(float *output, int64_t *class_value, basin_graphs_model *model,
-                                  const basin_graphs_data *data, basin_error *error) {
-    BASIN_AT_EXIT(use_close) use u = {0};
-    int64_t columns = basin_graphs_about(model).columns;
-    BASIN_TRY(use_open(&u, model, data, false, NULL, error));
-    int64_t first = rows_before(&u, model, u.first), rows = basin_graphs_rows(model, data);
-    int64_t end = rows_before(&u, model, u.first + u.count);
+/* This rank's rows of a result. */
+static void put_rows(const basin_graphs_predict_result *r, const use *u,
+                     const basin_graphs_model *m) {
+    int64_t columns = basin_graphs_columns(m), first = rows_before(u, m, u->first);
+    int64_t end = rows_before(u, m, u->first + u->count);
     for (int64_t i = first; i < end; i++) {
-        const float *from = u.output + (i - first) * model->outputs;
-        if (model->target == BASIN_GRAPHS_VALUES) {
-            memcpy(output + i * columns, from, (size_t)columns * sizeof *from);
+        int64_t from = (i - first) * m->outputs, to = i * columns;
+        if (m->target == BASIN_GRAPHS_VALUES) {
+            memcpy(r->output + to, u->output + from, (size_t)columns * sizeof *r->output);
         } else {
-            int64_t best = basin_graphs_softmax(output + i * columns, from, columns);
-            if (class_value) class_value[i] = model->class_value[best];
+            int64_t best = basin_graphs_softmax(r->output + to, u->output + from, columns);
+            if (r->class_value) r->class_value[i] = m->class_value[best];
         }
-        for (int64_t c = 0; data->spread && c < columns; c++)
-            data->spread[i * columns + c] =
-                u.spread ? u.spread[(i - first) * model->outputs + c] : 0;
+        for (int64_t c = 0; r->spread && c < columns; c++)
+            r->spread[to + c] = u->spread ? u->spread[from + c] : 0;
     }
-    size_t row = (size_t)columns * sizeof *output;
-    BASIN_TRY(share(output, row, &u, model, error));
-    BASIN_TRY(share(data->spread, row, &u, model, error));
-    if (class_value && model->class_value)
-        BASIN_TRY(share(class_value, sizeof *class_value, &u, model, error));
-    BASIN_TRY(share(data->nearest, sizeof *data->nearest, &u, model, error));
-    BASIN_TRY(share(data->nearest_at, sizeof *data->nearest_at, &u, model, error));
-    if (data->low && data->high)
-        basin_graphs_calibration_bound(data->low, data->high, output, rows, model, data->coverage);
+}
+
+static basin_status add_memory(use *u, const basin_graphs_model *m, float *nearest,
+                               int64_t *nearest_at, basin_error *error) {
+    return basin_graphs_near_add(u->output, nearest ? nearest + u->first : NULL,
+                                 nearest_at ? nearest_at + u->first : NULL, m, &u->input.set,
+                                 u->graph, u->count, error);
+}
+
+basin_status basin_graphs_predict(const basin_graphs_predict_result *r, basin_graphs_model *model,
+                                  const basin_graphs_data *data,
+                                  const basin_graphs_predict_options *options, basin_error *error) {
+    BASIN_AT_EXIT(use_close) use u = {.ranks = options ? options->ranks : NULL};
+    BASIN_TRY(BASIN_SIZE_CHECK(r, "basin_graphs_predict_result", error));
+    BASIN_TRY(BASIN_SIZE_CHECK(options, "basin_graphs_predict_options", error));
+    BASIN_TRY(use_open(&u, model, data, false, NULL, error));
+    BASIN_TRY(add_memory(&u, model, r->nearest, r->nearest_at, error));
+    put_rows(r, &u, model);
+    size_t row = (size_t)basin_graphs_columns(model) * sizeof(float);
+    BASIN_TRY(share(r->output, row, &u, model, error));
+    BASIN_TRY(share(r->spread, row, &u, model, error));
+    if (model->class_value)
+        BASIN_TRY(share(r->class_value, sizeof *r->class_value, &u, model, error));
+    BASIN_TRY(share(r->nearest, sizeof *r->nearest, &u, model, error));
+    BASIN_TRY(share(r->nearest_at, sizeof *r->nearest_at, &u, model, error));
+    if (r->low && r->high)
+        basin_graphs_calibration_bound(r->low, r->high, r->output, basin_graphs_rows(model, data),
+                                       model, options ? options->coverage : 0);
     return BASIN_OK;
 }
+
+basin_status basin_graphs_embed(float *embedding, basin_graphs_model *model,
+                                const basin_graphs_data *data, basin_error *error) {
+    BASIN_AT_EXIT(use_close) use u = {0};
+    return use_open(&u, model, data, false, embedding, error);
+}
+
+/* ---- evaluation ---- */
 
 static basin_status measure(basin_graphs_measures *measures, const use *u,
                             const basin_graphs_model *model, basin_error *error) {
@@ -262,34 +280,20 @@ static basin_status measure(basin_graphs_measures *measures, const use *u,
                                 model->outputs, model->target_scale, error);
 }
 
-static basin_status measure_all(basin_graphs_measures *measures, const use *u,
-                                const basin_graphs_model *m, basin_error *error) {
-    BASIN_TRY(measure(measures, u, m, error));
-    for (int64_t i = 0; i < u->count && m->target == BASIN_GRAPHS_CLASSES; i++)
-        basin_graphs_softmax(u->output + i * m->classes, u->output + i * m->outputs, m->classes);
-    return basin_graphs_calibration_measure(measures, u->output, &u->input.set, u->graph, u->count,
-                                            m, u->data.coverage, error);
-}
-
-static basin_status score_noisy(basin_graphs_measures *measures, basin_graphs_model *model,
-                                const basin_graphs_data *data, basin_error *error) {
-    BASIN_AT_EXIT(use_close) use u = {0};
+static basin_status measure_noisy(basin_graphs_measures *measures, int64_t count, use *u,
+                                  basin_graphs_model *model, basin_error *error) {
     BASIN_AT_EXIT(basin_graphs_plans_free) basin_graphs_plans plans = {0};
-    if (model->settings.implicit)
-        return basin_fail(
-            error, BASIN_UNSUPPORTED,
-            "the model descends to a fixed point (implicit), without noise: every evaluation "
-            "would be the same");
-    if (!(model->settings.noise > 0))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "the model has noise 0: every evaluation would be the same");
-    BASIN_TRY(use_prepare(&u, model, data, true, error));
-    basin_graphs_plans_begin(&plans, model, &u.input.set, u.graph, u.count, NULL);
+    if (model->settings.implicit || !(model->settings.noise > 0))
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "noisy: the model has no noise (%s): every evaluation would be the same",
+                          model->settings.implicit ? "implicit is on" : "noise is 0");
+    basin_graphs_plans_begin(&plans, model, &u->input.set, u->graph, u->count, NULL);
     plans.noisy = true;
-    for (int64_t i = 0; i < data->noisy; i++) {
-        free(u.output);
-        BASIN_TRY(basin_graphs_outputs(&u.output, &plans, &u.input, u.graph, u.count, error));
-        BASIN_TRY(measure(&measures[i], &u, model, error));
+    for (int64_t i = 0; i < count; i++) {
+        free(u->output);
+        u->output = NULL;
+        BASIN_TRY(basin_graphs_outputs(&u->output, &plans, &u->input, u->graph, u->count, error));
+        BASIN_TRY(measure(&measures[i], u, model, error));
     }
     return BASIN_OK;
 }
@@ -337,30 +341,33 @@ static basin_status measure_column(basin_graphs_value *v, const float *output,
     v->spread = sqrt(fmax(spread, 0) / n);
     v->error /= n;
     v->deviation = sqrt(misses / n);
-    v->explained = spread > 0 ? 1 - misses / spread : NAN;
+    v->r_squared = spread > 0 ? 1 - misses / spread : NAN;
     return rank_column(&v->auroc, &v->auprc, output, set, graph, count, c, error);
 }
 
-basin_status basin_graphs_score(basin_graphs_measures *measures, basin_graphs_value *value,
-                                basin_graphs_model *model, const basin_graphs_data *data,
-                                basin_error *error) {
+basin_status basin_graphs_evaluate(basin_graphs_evaluate_result *r, basin_graphs_model *m,
+                                   const basin_graphs_data *data,
+                                   const basin_graphs_evaluate_options *options,
+                                   basin_error *error) {
     BASIN_AT_EXIT(use_close) use u = {0};
-    if (value && model->target != BASIN_GRAPHS_VALUES)
+    BASIN_TRY(BASIN_SIZE_CHECK(r, "basin_graphs_evaluate_result", error));
+    BASIN_TRY(BASIN_SIZE_CHECK(options, "basin_graphs_evaluate_options", error));
+    if (r->value && m->target != BASIN_GRAPHS_VALUES)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "the model predicts %s; expected a model of values",
-                          basin_graphs_target_name(model->target));
-    if (data->noisy > 0) return score_noisy(measures, model, data, error);
-    BASIN_TRY(use_open(&u, model, data, true, NULL, error));
-    if (measures) BASIN_TRY(measure_all(measures, &u, model, error));
-    for (int64_t c = 0; value && c < u.input.set.targets; c++)
-        BASIN_TRY(measure_column(&value[c], u.output, &u.input.set, u.graph, u.count, c, error));
-    return BASIN_OK;
-}
-
-basin_status basin_graphs_embed(float *embedding, basin_graphs_model *model,
-                                const basin_graphs_data *data, basin_error *error) {
-    BASIN_AT_EXIT(use_close) use u = {0};
-    return use_open(&u, model, data, false, embedding, error);
+                          basin_graphs_target_name(m->target));
+    BASIN_TRY(use_open(&u, m, data, true, NULL, error));
+    BASIN_TRY(add_memory(&u, m, NULL, NULL, error));
+    BASIN_TRY(measure(&r->measures, &u, m, error));
+    for (int64_t c = 0; r->value && c < u.input.set.targets; c++)
+        BASIN_TRY(measure_column(&r->value[c], u.output, &u.input.set, u.graph, u.count, c, error));
+    for (int64_t i = 0; i < u.count && m->target == BASIN_GRAPHS_CLASSES; i++)
+        basin_graphs_softmax(u.output + i * m->classes, u.output + i * m->outputs, m->classes);
+    BASIN_TRY(basin_graphs_calibration_measure(&r->measures, u.output, &u.input.set, u.graph,
+                                               u.count, m, options ? options->coverage : 0, error));
+    return options && options->noisy && r->noisy
+               ? measure_noisy(r->noisy, options->noisy, &u, m, error)
+               : BASIN_OK;
 }
 
 /* ---- measures ---- */
@@ -377,41 +384,37 @@ typedef struct items {
 } items;
 
 static items items_of(const basin_graphset *set, int64_t graph) {
-    if (set->task != BASIN_NODE_CLASSES) return (items){graph, graph + 1};
+    if (set->task != BASIN_GRAPHS_NODE_CLASSES) return (items){graph, graph + 1};
     return (items){set->node_start[graph], set->node_start[graph + 1]};
 }
 
-/* One item; unknown classes are left out and counted. */
-static void add_item(basin_graphs_measures *measures, const float *output, int64_t outputs,
-                     int32_t own) {
-    measures->missing += own < 0;
-    if (own < 0) return;
-    measures->items++;
-    measures->accuracy += best_of(output, outputs) == own;
-    measures->loss += cross_entropy(output, outputs, own);
-}
-
-/* Percent of the items of each class that are right, averaged over classes; over all nodes, not per
- * graph. There may be many classes: they are counted 256 at a time. */
-static double class_average(const float *output, const basin_graphset *set, const int64_t *graph,
-                            int64_t count, int64_t outputs) {
-    double sum = 0, present = 0;
-    for (int64_t first = 0; first < set->classes; first += 256) {
-        double right[256] = {0}, all[256] = {0};
-        const float *row = output;
-        for (int64_t i = 0; i < count; i++) {
-            items of = items_of(set, graph[i]);
-            for (int64_t n = of.first; n < of.end; n++, row += outputs) {
-                int64_t own = set->class_of[n], at = own - first;
-                if (own < 0 || at < 0 || at >= 256) continue;
-                right[at] += best_of(row, outputs) == own;
-                all[at]++;
-            }
+/* Items of unknown classes are left out and counted. */
+static basin_status measure_classes(basin_graphs_measures *measures, const float *output,
+                                    const basin_graphset *set, const int64_t *graph, int64_t count,
+                                    int64_t outputs, basin_error *error) {
+    double right = 0, shares = 0, present = 0;
+    BASIN_SCRATCH(int64_t, found, 2 * set->classes, "measures", error); /* right, all */
+    for (int64_t i = 0; i < count; i++) {
+        items of = items_of(set, graph[i]);
+        for (int64_t n = of.first; n < of.end; n++, output += outputs) {
+            int32_t own = set->class_of[n];
+            measures->missing += own < 0;
+            if (own < 0) continue;
+            measures->items++;
+            found[2 * own] += best_of(output, outputs) == own, found[2 * own + 1]++;
+            measures->loss += cross_entropy(output, outputs, own);
         }
-        for (int c = 0; c < 256; c++)
-            if (all[c] > 0) sum += right[c] / all[c], present++;
     }
-    return present > 0 ? 100 * sum / present : 0;
+    for (int64_t c = 0; c < set->classes; c++) {
+        if (!found[2 * c + 1]) continue;
+        right += (double)found[2 * c], present++;
+        shares += (double)found[2 * c] / (double)found[2 * c + 1];
+    }
+    measures->balanced = present > 0 ? 100 * shares / present : 0;
+    if (!measures->items) return BASIN_OK;
+    measures->accuracy = right * (100 / (double)measures->items);
+    measures->loss /= (double)measures->items;
+    return BASIN_OK;
 }
 
 /* Values that are not known are left out and counted. */
@@ -433,14 +436,14 @@ static basin_status measure_values(basin_graphs_measures *measures, const float 
     measures->items = count;
     measures->deviation = sqrt(squares);
     if (set->binary) measures->loss = 0;
-    double explained = 0, varied = 0, auroc = 0, auprc = 0, ranked = 0;
+    double r_squared = 0, varied = 0, auroc = 0, auprc = 0, ranked = 0;
     for (int64_t c = 0; c < C; c++) {
         basin_graphs_value v;
         BASIN_TRY(measure_column(&v, output, set, graph, count, c, error));
-        if (!isnan(v.explained)) explained += v.explained, varied++;
+        if (!isnan(v.r_squared)) r_squared += v.r_squared, varied++;
         if (!isnan(v.auroc)) auroc += v.auroc, auprc += v.auprc, ranked++;
     }
-    measures->explained = explained / varied;
+    measures->r_squared = r_squared / varied;
     measures->auroc = auroc / ranked, measures->auprc = auprc / ranked;
     for (int64_t i = 0; i < count * C && set->binary; i++) {
         double t = (double)set->target[graph[i / C] * C + i % C];
@@ -452,28 +455,18 @@ static basin_status measure_values(basin_graphs_measures *measures, const float 
     return BASIN_OK;
 }
 
-basin_status basin_graphs_measure(basin_graphs_measures *measures, const float *output,
+basin_status basin_graphs_measure(basin_graphs_measures *m, const float *output,
                                   const basin_graphset *set, const int64_t *graph, int64_t count,
                                   int64_t outputs, const double *scale, basin_error *error) {
-    *measures = (basin_graphs_measures){
-        .auroc = NAN, .auprc = NAN, .explained = NAN, .coverage = NAN, .size = NAN};
+    *m = (basin_graphs_measures){
+        .auroc = NAN, .auprc = NAN, .r_squared = NAN, .coverage = NAN, .width = NAN};
     if (set->task == BASIN_GRAPHS_VALUES)
-        return measure_values(measures, output, set, graph, count, scale, error);
+        return measure_values(m, output, set, graph, count, scale, error);
     if (set->task == BASIN_GRAPHS_CLASSES && set->classes == 2 && outputs == 2)
-        BASIN_TRY(
-            rank_column(&measures->auroc, &measures->auprc, output, set, graph, count, 1, error));
-    measures->balanced = class_average(output, set, graph, count, outputs);
-    for (int64_t i = 0; i < count; i++) {
-        items of = items_of(set, graph[i]);
-        for (int64_t n = of.first; n < of.end; n++, output += outputs)
-            add_item(measures, output, outputs, set->class_of[n]);
-    }
-    if (measures->items) {
-        measures->accuracy *= 100 / (double)measures->items;
-        measures->loss /= (double)measures->items;
-    }
-    measures->merit = set->task == BASIN_NODE_CLASSES ? measures->balanced : measures->accuracy;
-    if (set->line && !isnan(measures->auroc)) measures->merit = 100 * measures->auroc;
+        BASIN_TRY(rank_column(&m->auroc, &m->auprc, output, set, graph, count, 1, error));
+    BASIN_TRY(measure_classes(m, output, set, graph, count, outputs, error));
+    m->merit = set->task == BASIN_GRAPHS_NODE_CLASSES ? m->balanced : m->accuracy;
+    if (set->line && !isnan(m->auroc)) m->merit = 100 * m->auroc;
     return BASIN_OK;
 }
 
@@ -501,7 +494,7 @@ basin_status basin_graphs_check_known(const basin_graphset *set, const char *pat
 int64_t basin_graphs_count_rows(const basin_graphset *set, basin_graphs_target target,
                                 const int64_t *graph, int64_t count) {
     int64_t rows = 0;
-    if (target != BASIN_NODE_CLASSES) return count;
+    if (target != BASIN_GRAPHS_NODE_CLASSES) return count;
     for (int64_t i = 0; i < count; i++) rows += basin_graphset_tokens(set, graph[i]) - 1;
     return rows;
 }

@@ -146,8 +146,8 @@ static const struct {
 
 typedef struct graphs_scene {
     lab lab;
-    basin_graphs model;
-    basin_graphs_batch batch;
+    basin_graph_net model;
+    basin_graph_net_batch batch;
     basin_expr logits;
     basin_pairs pairs;
 } graphs_scene;
@@ -235,15 +235,15 @@ static void lay_edges(graphs_scene *s, const int *list, int count, room spare) {
 }
 
 static void graphs_open_as(graphs_scene *s, const char *backend, const int *list, int count,
-                           room spare, basin_graphs_config config) {
+                           room spare, basin_graph_net_config config) {
     lab *l = &s->lab;
-    basin_graphs_config sizes = {.features = F,
-                                 .edge_features = EDGE_F,
-                                 .positions = K,
-                                 .outputs = CLASSES,
-                                 .blocks = 2,
-                                 .block = tiny,
-                                 .descent = {.steps = 2, .alpha = 0.2}};
+    basin_graph_net_config sizes = {.features = F,
+                                    .edge_features = EDGE_F,
+                                    .positions = K,
+                                    .outputs = CLASSES,
+                                    .blocks = 2,
+                                    .block = tiny,
+                                    .descent = {.steps = 2, .alpha = 0.2}};
     sizes.block.mix = config.block.mix;
     sizes.block.couplings = config.block.couplings;
     sizes.block.neighbour_heads = config.block.neighbour_heads;
@@ -258,16 +258,17 @@ static void graphs_open_as(graphs_scene *s, const char *backend, const int *list
     config = sizes;
     *s = (graphs_scene){0};
     lab_open(l, backend, 1);
-    must_declare(l, basin_graphs_declare(&s->model, &l->params, &config));
+    must_declare(l, basin_graph_net_declare(&s->model, &l->params, &config));
     lay_tokens(s, list, count, spare);
     lay_edges(s, list, count, spare);
     /* the inputs are those that the model would declare */
-    basin_graphs_batch same = basin_graphs_inputs(&s->model, l->graph, count + spare.graphs,
-                                                  basin_expr_shape(s->batch.nodes).dim[0],
-                                                  basin_expr_shape(s->batch.edge_features).dim[0]);
+    basin_graph_net_batch same;
+    basin_graph_net_inputs(&same, &s->model, l->graph, count + spare.graphs,
+                           basin_expr_shape(s->batch.nodes).dim[0],
+                           basin_expr_shape(s->batch.edge_features).dim[0]);
     assert_ptr_equal(same.nodes, s->batch.nodes);
     assert_ptr_equal(same.pattern.pair, s->batch.pattern.pair);
-    s->logits = basin_graphs_forward(&s->model, &s->batch);
+    s->logits = basin_graph_net_forward(&s->model, &s->batch);
     lab_fill(l, 13, 0.5);
 }
 
@@ -280,7 +281,7 @@ static void graphs_open(graphs_scene *s, const char *backend, const int *list, i
         block = (basin_block_config){
             .norm = BASIN_NORM_GRAPH, .neighbour_heads = 2, .degree_scalers = true};
     graphs_open_as(s, backend, list, count, spare,
-                   (basin_graphs_config){.block = block, .residual = residual});
+                   (basin_graph_net_config){.block = block, .residual = residual});
 }
 
 static void graphs_close(graphs_scene *s) {
@@ -326,11 +327,12 @@ TEST(graphs_gradients) {
 /* The other adjacencies and heads. */
 TEST(graphs_variants) {
     static const int list[] = {1, 0};
-    static const basin_graphs_config variant[] = {
-        {.adjacency = BASIN_ADJACENCY_BILINEAR, .read = BASIN_READ_CLS | BASIN_READ_MEAN},
-        {.adjacency = BASIN_ADJACENCY_EDGES, .read = BASIN_READ_SUM, .norm_head = true},
+    static const basin_graph_net_config variant[] = {
+        {.adjacency = BASIN_ADJACENCY_BILINEAR,
+         .read = BASIN_GRAPH_READOUT_CLS | BASIN_GRAPH_READOUT_MEAN},
+        {.adjacency = BASIN_ADJACENCY_EDGES, .read = BASIN_GRAPH_READOUT_SUM, .norm_head = true},
         {.adjacency = BASIN_ADJACENCY_NONE,
-         .read = BASIN_READ_CLS | BASIN_READ_SIZED,
+         .read = BASIN_GRAPH_READOUT_CLS | BASIN_GRAPH_READOUT_SIZED,
          .hidden = 3,
          .norm_head = true},
         {.adjacency = BASIN_ADJACENCY_BILINEAR, .block = {.couplings = 2}},
@@ -388,7 +390,7 @@ TEST(graphs_norms) {
     static const int list[] = {1, 0};
     for (int norm = BASIN_NORM_LAYER; norm <= BASIN_NORM_GRAPH; norm++) {
         graphs_scene s;
-        basin_graphs_config config = {
+        basin_graph_net_config config = {
             .block = {.norm = (basin_norm)norm, .neighbour_heads = 2, .degree_scalers = true}};
         graphs_open_as(&s, "ref", list, 2, (room){0}, config);
         own_pairs(&s);
@@ -471,20 +473,20 @@ TEST(image_counts) {
 
 static void graphs_count(int64_t features, int64_t outputs, int blocks, int64_t wanted) {
     BASIN_AT_EXIT(lab_close) lab l;
-    basin_graphs model;
-    basin_graphs_config config = {.features = features,
-                                  .edge_features = 1,
-                                  .positions = 15,
-                                  .outputs = outputs,
-                                  .blocks = blocks,
-                                  .block = {.dim = 128,
-                                            .heads = 12,
-                                            .head_dim = 64,
-                                            .memories = 512,
-                                            .learn_beta = true,
-                                            .mix = true}};
+    basin_graph_net model;
+    basin_graph_net_config config = {.features = features,
+                                     .edge_features = 1,
+                                     .positions = 15,
+                                     .outputs = outputs,
+                                     .blocks = blocks,
+                                     .block = {.dim = 128,
+                                               .heads = 12,
+                                               .head_dim = 64,
+                                               .memories = 512,
+                                               .learn_beta = true,
+                                               .mix = true}};
     lab_open(&l, "ref", 1);
-    must_declare(&l, basin_graphs_declare(&model, &l.params, &config));
+    must_declare(&l, basin_graph_net_declare(&model, &l.params, &config));
     assert_int_equal(basin_params_total(&l.params), wanted);
 }
 
@@ -587,14 +589,14 @@ TEST(errors) {
     assert_null(basin_cross_entropy(logits, lab_state(&l, "row", BASIN_SHAPE(1, 3))));
     expect(&l, "[4, 3]", "[1, 3]");
     lab_open(&l, "ref", 1);
-    basin_graphs model;
-    basin_graphs_config many = {.features = 1,
-                                .edge_features = 1,
-                                .positions = 1,
-                                .outputs = 1,
-                                .blocks = 17,
-                                .block = tiny};
-    assert_int_equal(basin_graphs_declare(&model, &l.params, &many), BASIN_BAD_VALUE);
+    basin_graph_net model;
+    basin_graph_net_config many = {.features = 1,
+                                   .edge_features = 1,
+                                   .positions = 1,
+                                   .outputs = 1,
+                                   .blocks = 17,
+                                   .block = tiny};
+    assert_int_equal(basin_graph_net_declare(&model, &l.params, &many), BASIN_BAD_VALUE);
     expect(&l, "blocks is 17", "1 to 16");
 }
 

@@ -123,20 +123,21 @@ static basin_expr anomaly_loss(rig *r) {
 }
 
 static basin_expr graphs_loss(rig *r) {
-    basin_graphs model;
-    basin_graphs_config config = {.features = 2,
-                                  .edge_features = 1,
-                                  .positions = 1,
-                                  .outputs = 2,
-                                  .blocks = 1,
-                                  .block = block_config,
-                                  .descent = one_step};
+    basin_graph_net model;
+    basin_graph_net_config config = {.features = 2,
+                                     .edge_features = 1,
+                                     .positions = 1,
+                                     .outputs = 2,
+                                     .blocks = 1,
+                                     .block = block_config,
+                                     .descent = one_step};
     config.block.mix = true;
-    if (basin_graphs_declare(&model, &r->params, &config)) return NULL;
-    basin_graphs_batch batch = basin_graphs_inputs(&model, r->graph, 1, TOKENS - 1, 4);
+    if (basin_graph_net_declare(&model, &r->params, &config)) return NULL;
+    basin_graph_net_batch batch;
+    basin_graph_net_inputs(&batch, &model, r->graph, 1, TOKENS - 1, 4);
     basin_expr target = basin_input(r->graph, "target", BASIN_SHAPE(1, 2));
     if (built(r)) return NULL;
-    return basin_cross_entropy(basin_graphs_forward(&model, &batch), target);
+    return basin_cross_entropy(basin_graph_net_forward(&model, &batch), target);
 }
 
 /* Zeros for every input of the plan. */

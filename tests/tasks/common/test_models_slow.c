@@ -90,17 +90,17 @@ static basin_expr anomaly(lab *l) {
  * not mind. */
 static basin_expr graphs(lab *l) {
     enum { GRAPHS = 40, EACH = 30, NODES = GRAPHS * EACH, TOKENS = NODES + GRAPHS, EDGES = 6000 };
-    basin_graphs model;
+    basin_graph_net model;
     int32_t source[TOKENS], before[TOKENS], after[TOKENS], first[GRAPHS];
-    basin_graphs_config config = {.features = 9,
-                                  .edge_features = 3,
-                                  .positions = 15,
-                                  .outputs = 10,
-                                  .blocks = 2,
-                                  .block = block,
-                                  .descent = descent};
+    basin_graph_net_config config = {.features = 9,
+                                     .edge_features = 3,
+                                     .positions = 15,
+                                     .outputs = 10,
+                                     .blocks = 2,
+                                     .block = block,
+                                     .descent = descent};
     config.block.mix = true;
-    basin_graphs_declare(&model, &l->params, &config);
+    basin_graph_net_declare(&model, &l->params, &config);
     for (int t = 0; t < TOKENS; t++) {
         int place = t % (EACH + 1);
         source[t] = place ? t - t / (EACH + 1) - 1 : -1;
@@ -108,17 +108,17 @@ static basin_expr graphs(lab *l) {
         after[t] = place < EACH ? t + 1 : -1;
         if (!place) first[t / (EACH + 1)] = t;
     }
-    basin_graphs_batch batch = {.nodes = input(l, "nodes", BASIN_SHAPE(NODES, 9), 6),
-                                .positions = input(l, "positions", BASIN_SHAPE(TOKENS, 15), 7),
-                                .source = lab_index(l, "source", source, TOKENS),
-                                .before = lab_index(l, "before", before, TOKENS),
-                                .after = lab_index(l, "after", after, TOKENS),
-                                .first = lab_index(l, "first", first, GRAPHS),
-                                .pattern = random_pairs(l, "pairs", TOKENS, EDGES)};
+    basin_graph_net_batch batch = {.nodes = input(l, "nodes", BASIN_SHAPE(NODES, 9), 6),
+                                   .positions = input(l, "positions", BASIN_SHAPE(TOKENS, 15), 7),
+                                   .source = lab_index(l, "source", source, TOKENS),
+                                   .before = lab_index(l, "before", before, TOKENS),
+                                   .after = lab_index(l, "after", after, TOKENS),
+                                   .first = lab_index(l, "first", first, GRAPHS),
+                                   .pattern = random_pairs(l, "pairs", TOKENS, EDGES)};
     int64_t pairs = basin_expr_shape(batch.pattern.key).dim[0];
     batch.edge_features = input(l, "edge_features", BASIN_SHAPE(pairs, 3), 8);
     basin_expr target = flags(l, "target", BASIN_SHAPE(GRAPHS, 10), 9, 10);
-    return basin_cross_entropy(basin_graphs_forward(&model, &batch), target);
+    return basin_cross_entropy(basin_graph_net_forward(&model, &batch), target);
 }
 
 enum { MOST = 40 };

@@ -20,7 +20,7 @@ static inline void world_new(basin_graphset *set, basin_graphs_target target, in
     int64_t *class_of = malloc((size_t)graphs * 10 * sizeof *class_of);
     int32_t *label = malloc((size_t)graphs * 10 * sizeof *label);
     float *value = malloc((size_t)graphs * sizeof *value);
-    bool of_nodes = target == BASIN_NODE_CLASSES, values = target == BASIN_GRAPHS_VALUES;
+    bool of_nodes = target == BASIN_GRAPHS_NODE_CLASSES, values = target == BASIN_GRAPHS_VALUES;
     for (int64_t g = 0; g < graphs; first += nodes[g++]) {
         int64_t n = nodes[g] = 3 + (int64_t)basin_random_below(&random, 8);
         int64_t own = (int64_t)basin_random_below(&random, 2);
@@ -98,9 +98,34 @@ static inline void world_train(world_scene *s, basin_graphs_target target, int64
     basin_settings settings = {.kind = &basin_graphs_task, .values = values};
     world_new(&s->set, target, graphs, 4, NULL);
     assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
-    basin_graphs_data data = {.set = &s->set};
+    basin_graphs_train_data data = {.set = &s->set};
     basin_training_options training = {.backend = s->backend};
     assert_ok(basin_graphs_train(&s->model, &outcome, &settings, &data, &training, &failure));
+}
+
+/* Predictions and measures with default options. */
+static inline basin_status world_predict(float *output, int64_t *class_value,
+                                         basin_graphs_model *model, const basin_graphs_data *data,
+                                         basin_error *error) {
+    basin_graphs_predict_result result = {.output = output, .class_value = class_value};
+    return basin_graphs_predict(&result, model, data, NULL, error);
+}
+
+static inline basin_status world_evaluate(basin_graphs_measures *measures,
+                                          basin_graphs_value *value, basin_graphs_model *model,
+                                          const basin_graphs_data *data, basin_error *error) {
+    basin_graphs_evaluate_result result = {.value = value};
+    basin_status status = basin_graphs_evaluate(&result, model, data, NULL, error);
+    if (measures) *measures = result.measures;
+    return status;
+}
+
+static inline basin_status world_folds(basin_folds *folds, const int32_t *class_of, int64_t count,
+                                       int64_t number, double inner, uint64_t seed,
+                                       basin_error *error) {
+    basin_folds_options options = {.count = count, .folds = number, .class_of = class_of};
+    options.inner = inner, options.seed = seed;
+    return basin_folds_new(folds, &options, error);
 }
 
 static inline void world_close(world_scene *s) {

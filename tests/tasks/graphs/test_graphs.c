@@ -250,7 +250,7 @@ static int64_t parameters(const char *preset, basin_graphs_target target, int64_
     assert_int_equal(basin_settings_preset(&settings, &basin_graphs_task, preset, NULL), BASIN_OK);
     assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
     assert_ok(basin_graphs_model_new(&model, &settings, &set, &zero, 1, backend, &failure));
-    int64_t total = basin_graphs_about(model).parameters;
+    int64_t total = basin_params_total(&model->params);
     basin_graphs_close(model);
     basin_backend_close(backend);
     basin_graphset_free(&set);
@@ -258,7 +258,7 @@ static int64_t parameters(const char *preset, basin_graphs_target target, int64_
 }
 
 TEST(counts) {
-    const basin_graphs_target classes = BASIN_GRAPHS_CLASSES, nodes = BASIN_NODE_CLASSES;
+    const basin_graphs_target classes = BASIN_GRAPHS_CLASSES, nodes = BASIN_GRAPHS_NODE_CLASSES;
     assert_int_equal(parameters("published-tu", classes, 0, 89, 0, 2), 1064834); /* DD */
     assert_int_equal(parameters("published-tu", classes, 0, 7, 4, 2), 1054374);  /* MUTAG */
     /* two outputs instead of the ten that the published heads have */

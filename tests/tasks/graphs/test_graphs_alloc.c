@@ -18,15 +18,16 @@ static basin_status scenario(void *context) {
     basin_graphs_model *model = NULL, *again = NULL;
     basin_graphs_measures measures;
     basin_training_result outcome = {.size = sizeof outcome};
-    basin_graphs_data data = {
+    basin_graphs_data data = {.set = &s->set, .graph = graph, .graphs = 2};
+    basin_graphs_train_data given = {
         .set = &s->set, .graph = graph, .graphs = 2, .validation = graph, .validations = 1};
     basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
     basin_training_options training = {.backend = backend};
-    if (!status) status = basin_graphs_train(&model, &outcome, &settings, &data, &training, NULL);
+    if (!status) status = basin_graphs_train(&model, &outcome, &settings, &given, &training, NULL);
     if (!status) status = basin_graphs_write(s->path, model, NULL);
     if (!status) status = basin_graphs_open(&again, s->path, backend, NULL);
-    if (!status) status = basin_graphs_predict(output, NULL, again, &data, NULL);
-    if (!status) status = basin_graphs_score(&measures, NULL, again, &data, NULL);
+    if (!status) status = world_predict(output, NULL, again, &data, NULL);
+    if (!status) status = world_evaluate(&measures, NULL, again, &data, NULL);
     basin_graphs_close(again);
     basin_graphs_close(model);
     if (backend) basin_backend_close(backend);

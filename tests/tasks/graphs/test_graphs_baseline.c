@@ -3,19 +3,20 @@
 
 enum { GRAPHS = 60 };
 
-static basin_graphs_baselines baselines(basin_graphs_target target, bool gaps) {
+static basin_graphs_baseline_result baselines(basin_graphs_target target, bool gaps) {
     basin_graphset set;
     basin_backend *backend;
     basin_folds folds;
-    basin_graphs_baselines result;
+    basin_graphs_baseline_result result;
     world_new(&set, target, GRAPHS, 4, NULL);
     for (int g = 0; g < GRAPHS && gaps; g += 4) set.target[g] = NAN;
     assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
-    assert_ok(basin_folds_new(&folds, target == BASIN_GRAPHS_CLASSES ? set.class_of : NULL, GRAPHS,
-                              3, 0.1, 0, &failure));
+    assert_ok(world_folds(&folds, target == BASIN_GRAPHS_CLASSES ? set.class_of : NULL, GRAPHS, 3,
+                          0.1, 0, &failure));
     assert_ok(basin_graphs_baseline(&result, &set, &folds.fold[1], backend, &failure));
-    assert_int_equal(result.constant.items, target == BASIN_NODE_CLASSES ? result.regression.items
-                                                                         : folds.fold[1].count[2]);
+    assert_int_equal(result.constant.items, target == BASIN_GRAPHS_NODE_CLASSES
+                                                ? result.regression.items
+                                                : folds.fold[1].count[2]);
     basin_folds_free(&folds);
     basin_backend_close(backend);
     basin_graphset_free(&set);
@@ -24,11 +25,11 @@ static basin_graphs_baselines baselines(basin_graphs_target target, bool gaps) {
 
 /* A class shows in the sums of a graph's labels, a node's class in its own label. */
 TEST(classes) {
-    basin_graphs_baselines b = baselines(BASIN_GRAPHS_CLASSES, false);
+    basin_graphs_baseline_result b = baselines(BASIN_GRAPHS_CLASSES, false);
     assert_true(b.constant.accuracy >= 40 && b.constant.accuracy < 70);
     assert_true(b.constant.balanced == 50);
     assert_true(b.regression.accuracy > b.constant.accuracy + 10);
-    b = baselines(BASIN_NODE_CLASSES, false);
+    b = baselines(BASIN_GRAPHS_NODE_CLASSES, false);
     assert_true(b.constant.balanced == 50);
     assert_true(b.regression.accuracy == 100);
 }
@@ -37,7 +38,7 @@ TEST(classes) {
  * out. */
 TEST(values) {
     for (int gaps = 0; gaps < 2; gaps++) {
-        basin_graphs_baselines b = baselines(BASIN_GRAPHS_VALUES, gaps);
+        basin_graphs_baseline_result b = baselines(BASIN_GRAPHS_VALUES, gaps);
         assert_true(b.constant.loss > 1 && b.constant.loss < 3);
         assert_true(b.regression.loss < 0.4);
         assert_int_equal(b.regression.missing > 0, gaps);

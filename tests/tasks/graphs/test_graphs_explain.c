@@ -20,15 +20,14 @@ static double sum_of(const double *number, int64_t count) {
 
 static basin_graphs_explanation explained(world_scene *s, int64_t graph, int64_t column) {
     basin_graphs_explanation e;
-    basin_graphs_data data = {.set = &s->set, .graph = &graph, .graphs = 1};
-    assert_ok(basin_graphs_explain(&e, s->model, &data, column, &failure));
+    assert_ok(basin_graphs_explain(&e, s->model, &s->set, graph, column, &failure));
     return e;
 }
 
 static void one_graph(world_scene *s, int64_t graph) {
     float output[2];
     basin_graphs_data data = {.set = &s->set, .graph = &graph, .graphs = 1};
-    assert_ok(basin_graphs_predict(output, NULL, s->model, &data, &failure));
+    assert_ok(world_predict(output, NULL, s->model, &data, &failure));
     basin_graphs_explanation e = explained(s, graph, -1);
     if (s->set.task == BASIN_GRAPHS_VALUES)
         assert_true(fabs(e.output - (double)output[0]) < 1e-3);
@@ -63,16 +62,13 @@ TEST(refuses) {
     world_scene s;
     basin_error error;
     basin_graphs_explanation e;
-    int64_t graph = GRAPHS;
     scene_open(&s, BASIN_GRAPHS_CLASSES, 1);
-    basin_graphs_data data = {.set = &s.set, .graph = &graph, .graphs = 1};
-    assert_int_equal(basin_graphs_explain(&e, s.model, &data, -1, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "expected one graph of a set, 0 to 23");
-    graph = 0;
-    assert_int_equal(basin_graphs_explain(&e, s.model, &data, 2, &error), BASIN_BAD_VALUE);
+    assert_int_equal(basin_graphs_explain(&e, s.model, &s.set, GRAPHS, -1, &error),
+                     BASIN_BAD_VALUE);
+    assert_string_equal(error.text, "graph 24; expected 0 to 23");
+    assert_int_equal(basin_graphs_explain(&e, s.model, &s.set, 0, 2, &error), BASIN_BAD_VALUE);
     world_close(&s);
-    scene_open(&s, BASIN_NODE_CLASSES, 1);
-    data.set = &s.set;
-    assert_int_equal(basin_graphs_explain(&e, s.model, &data, -1, &error), BASIN_UNSUPPORTED);
+    scene_open(&s, BASIN_GRAPHS_NODE_CLASSES, 1);
+    assert_int_equal(basin_graphs_explain(&e, s.model, &s.set, 0, -1, &error), BASIN_UNSUPPORTED);
     world_close(&s);
 }

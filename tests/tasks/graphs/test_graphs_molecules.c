@@ -13,8 +13,8 @@ static void molecules_new(basin_graphset *set, bool several) {
                  i % 2 ? "C(=O)O" : "Cl");
         smiles[i] = text[i];
     }
-    basin_molecules spec = {.text = smiles, .count = COUNT};
-    assert_ok(basin_graphset_read_molecules(set, &spec, &failure));
+    basin_graphset_options options = {.text = smiles, .count = COUNT};
+    assert_ok(basin_graphset_read(set, NULL, &options, &failure));
     set->classes = 2, set->class_value = calloc(2, sizeof(int64_t)), set->class_value[1] = 1;
     set->class_of = calloc(COUNT, sizeof(int32_t));
     for (int i = 0; i < COUNT; i++) set->class_of[i] = i % 2;
@@ -39,17 +39,18 @@ static void learns(void **state, bool several) {
     molecules_new(&set, several);
     folder_path(path, state, "m.safetensors");
     assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
-    basin_graphs_data data = {.set = &set, .hold_out = 0.25};
+    basin_graphs_data data = {.set = &set};
+    basin_graphs_train_data given = {.set = &set, .hold_out = 0.25};
     basin_training_options training = {.backend = backend, .output = path};
-    assert_ok(basin_graphs_train(&model, &outcome, &settings, &data, &training, &failure));
-    assert_int_equal(basin_graphs_about(model).members, 3);
-    assert_true(basin_graphs_about(model).binary == several);
+    assert_ok(basin_graphs_train(&model, &outcome, &settings, &given, &training, &failure));
+    assert_int_equal(basin_graphs_get_info(model)->members, 3);
+    assert_true(basin_graphs_get_info(model)->binary == several);
     assert_string_equal(model->settings.adjacency, "bias"); /* what molecules have by default */
     assert_int_equal(model->settings.pair_hidden, 16);
-    data.spread = spread, data.nearest = nearest;
-    assert_ok(basin_graphs_predict(first, NULL, model, &data, &failure));
+    basin_graphs_predict_result result = {.output = first, .spread = spread, .nearest = nearest};
+    assert_ok(basin_graphs_predict(&result, model, &data, NULL, &failure));
     assert_ok(basin_graphs_open(&again, path, backend, &failure));
-    assert_ok(basin_graphs_predict(second, NULL, again, &data, &failure));
+    assert_ok(world_predict(second, NULL, again, &data, &failure));
     assert_memory_equal(first, second, sizeof first);
     double apart = 0;
     for (int i = 0; i < 2 * COUNT; i++) {
@@ -57,15 +58,15 @@ static void learns(void **state, bool several) {
         assert_true(first[i] > 0 && first[i] < 1 && nearest[i / 2] == 1);
     }
     assert_true(apart > 0);
-    assert_ok(basin_graphs_score(&m, NULL, model, &data, &failure));
+    assert_ok(world_evaluate(&m, NULL, model, &data, &failure));
     assert_true(m.auroc > 0.8 && m.auprc > 0.7 && m.merit == 100 * m.auroc);
-    assert_true(basin_graphs_about(again).calibrated > 0 && m.coverage > 0.8 && m.size > 0);
+    assert_true(basin_graphs_get_info(again)->calibrated > 0 && m.coverage > 0.8 && m.width > 0);
     set.binary = false; /* the model says what its values are */
-    assert_ok(basin_graphs_score(&m, NULL, model, &data, &failure));
+    assert_ok(world_evaluate(&m, NULL, model, &data, &failure));
     assert_true(m.auroc > 0.8);
     if (several) set.target[1] = 2;
     if (several)
-        assert_failure(basin_graphs_score(&m, NULL, model, &data, &failure), BASIN_BAD_VALUE,
+        assert_failure(world_evaluate(&m, NULL, model, &data, &failure), BASIN_BAD_VALUE,
                        "has the value 2; the model answers 0 or 1");
     basin_graphs_close(model);
     basin_graphs_close(again);
@@ -76,25 +77,35 @@ static void learns(void **state, bool several) {
 TEST_WITH(classes, folder_new, folder_remove) { learns(state, false); }
 TEST_WITH(several_yes_or_no, folder_new, folder_remove) { learns(state, true); }
 
+static basin_status groups(basin_folds *folds, const int64_t *group, int64_t count, int64_t number,
+                           double inner, uint64_t seed) {
+    basin_folds_options options = {.kind = group ? BASIN_FOLDS_GROUPED : BASIN_FOLDS_ORDERED,
+                                   .count = count,
+                                   .folds = number,
+                                   .group = group,
+                                   .inner = inner,
+                                   .seed = seed};
+    return basin_folds_new(folds, &options, &failure);
+}
+
 /* The largest groups train; no group is in two parts. */
-TEST(groups) {
+TEST(divides_by_groups) {
     static const int64_t group[] = {7, 7, 7, 7, 7, 7, 3, 3, 1, 2};
     basin_folds f;
-    assert_ok(basin_folds_group(&f, group, 10, 1, 0, 0, &failure));
+    assert_ok(groups(&f, group, 10, 1, 0, 0));
     assert_int_equal(f.fold->count[0], 8);
     assert_int_equal(f.fold->item[1][0], 9);
     assert_int_equal(f.fold->item[2][0], 8);
     basin_folds_free(&f);
-    assert_ok(basin_folds_group(&f, NULL, 10, 1, 0, 0, &failure));
+    assert_ok(groups(&f, NULL, 10, 1, 0, 0));
     assert_int_equal(f.fold->item[2][0], 9);
     basin_folds_free(&f);
-    assert_ok(basin_folds_group(&f, group, 10, 2, 0.25, 1, &failure));
+    assert_ok(groups(&f, group, 10, 2, 0.25, 1));
     assert_int_equal(f.fold[0].count[2], 6);
     assert_int_equal(f.fold[1].count[2], 4);
     assert_int_equal(f.fold[0].count[0] + f.fold[0].count[1], 4);
     basin_folds_free(&f);
-    assert_failure(basin_folds_group(&f, group, 6, 2, 0, 0, &failure), BASIN_BAD_VALUE,
-                   "too few, or too many of one scaffold");
+    assert_failure(groups(&f, group, 6, 2, 0, 0), BASIN_BAD_VALUE, "6 graphs in 2 folds");
 }
 
 /* Graphs with labels of nodes that are no molecules: classes have a memory, values none. */
@@ -111,26 +122,29 @@ TEST(memory_of_labelled_graphs) {
         basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
         world_new(&set, i == 2 ? BASIN_GRAPHS_VALUES : BASIN_GRAPHS_CLASSES, 120, 4, NULL);
         assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
-        basin_graphs_data data = {.set = &set, .hold_out = 0.5};
+        basin_graphs_data data = {.set = &set};
+        basin_graphs_train_data given = {.set = &set, .hold_out = 0.5};
         basin_training_options training = {.backend = backend};
-        assert_ok(basin_graphs_train(&model, &outcome, &settings, &data, &training, &failure));
-        double share = basin_graphs_about(model).near;
-        assert_true(i ? isnan(share) : share > 0 && share <= 1); /* by 60 validation graphs */
-        data.nearest = nearest, data.nearest_at = at;
+        assert_ok(basin_graphs_train(&model, &outcome, &settings, &given, &training, &failure));
+        const basin_graphs_info *info = basin_graphs_get_info(model);
+        assert_int_equal(info->remembered, i ? 0 : 120);
         if (!i) {
-            assert_ok(basin_graphs_predict(output, NULL, model, &data, &failure));
+            assert_true(info->memory_share > 0 && info->memory_share <= 1); /* by 60 graphs */
+            basin_graphs_predict_result result = {
+                .output = output, .nearest = nearest, .nearest_at = at};
+            assert_ok(basin_graphs_predict(&result, model, &data, NULL, &failure));
             for (int k = 0; k < 120; k++) assert_true(nearest[k] == 1);
-            assert_in_range(atoi(basin_graphs_about(model).remembered + at[7]), 0, 119);
-            int64_t graph = 7;
+            assert_in_range(atoi(info->remembered_name[at[7]]), 0, 119);
             basin_graphs_explanation e; /* memory and network make up the prediction */
-            data = (basin_graphs_data){.set = &set, .graph = &graph, .graphs = 1};
-            assert_ok(basin_graphs_explain(&e, model, &data, -1, &failure));
+            assert_ok(basin_graphs_explain(&e, model, &set, 7, -1, &failure));
             double sum = e.usual,
                    network = 1 / (1 + exp(-e.output / model->calibration.temperature));
             for (int64_t k = 0; k < e.nodes; k++) sum += e.memory[k];
-            assert_true(e.share == share && fabs(sum - e.recalled) < 1e-9);
+            assert_true(e.share == info->memory_share && fabs(sum - e.recalled) < 1e-9);
             double recalled = fmin(fmax(e.recalled, 1e-4), 1 - 1e-4);
-            assert_float_equal(e.predicted, share * recalled + (1 - share) * network, 1e-5);
+            assert_float_equal(e.predicted,
+                               info->memory_share * recalled + (1 - info->memory_share) * network,
+                               1e-5);
             basin_graphs_explanation_free(&e);
         }
         basin_graphs_close(model);
@@ -168,8 +182,9 @@ TEST(confidence_of_classes) {
     basin_graphs_calibration_free(&m.calibration);
 }
 
-/* The usual share stays where the memory is right about one graph more, of a fifth that the network
- * has wrong, and less sure of another; and where hardly any graph is of the second class. */
+/* The usual info->memory_share stays where the memory is right about one graph more, of a fifth
+ * that the network has wrong, and less sure of another; and where hardly any graph is of the second
+ * class. */
 TEST(usual_share_stays) {
     enum { N = 100 };
     static const struct {

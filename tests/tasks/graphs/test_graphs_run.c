@@ -73,11 +73,11 @@ static basin_status train(basin_graphs_model **model, basin_training_result *out
     basin_watch watch = {
         .show = count_steps, .note = stopper_note, .context = &stop, .stop = is_stopping};
     basin_settings settings = {.kind = &basin_graphs_task, .values = &s->settings};
-    basin_graphs_data data = {.set = &s->set,
-                              .graph = all,
-                              .graphs = TRAINS,
-                              .validation = all + TRAINS,
-                              .validations = s->choose ? GRAPHS - TRAINS : 0};
+    basin_graphs_train_data data = {.set = &s->set,
+                                    .graph = all,
+                                    .graphs = TRAINS,
+                                    .validation = all + TRAINS,
+                                    .validations = s->choose ? GRAPHS - TRAINS : 0};
     training.backend = s->backend;
     training.watch = &watch;
     if (!(training.dry_run_seconds > 0)) training.output = s->output, training.log = s->log;
@@ -302,7 +302,7 @@ TEST_WITH(begins_with_a_model, folder_new, folder_remove) {
     s.set.class_value[1] = 77;
     must(train(&model, &outcome, &s, (basin_training_options){.from = first}, 0, &error), &error);
     world_same_files(first, s.output, 0);
-    assert_int_equal(basin_graphs_about(model).class_value[1], 77);
+    assert_int_equal(basin_graphs_get_info(model)->class_value[1], 77);
     basin_graphs_close(model);
     s.settings.dim = 12;
     name_files(&s, "third");
@@ -332,7 +332,7 @@ TEST_WITH(a_stopped_run_gives_a_model, folder_new, folder_remove) {
     name_files(&s, "stopped");
     assert_ok(train(&model, &outcome, &s, (basin_training_options){0}, 3, &failure));
     assert_true(outcome.stopped);
-    assert_ok(basin_graphs_score(&measures, NULL, model, &data, &failure));
+    assert_ok(world_evaluate(&measures, NULL, model, &data, &failure));
     assert_int_equal(measures.items, GRAPHS);
     basin_graphs_close(model);
 }
@@ -354,7 +354,7 @@ TEST_WITH(looks_at_its_output_first, folder_new, folder_remove) {
     scene_open(&s, state);
     name_files(&s, "none/model");
     basin_settings settings = {.kind = &basin_graphs_task, .values = &s.settings};
-    basin_graphs_data data = {.path = "missing.zip"};
+    basin_graphs_train_data data = {.path = "missing.zip"};
     basin_training_options training = {.backend = s.backend, .output = s.output};
     assert_failure(basin_graphs_train(NULL, &outcome, &settings, &data, &training, &failure),
                    BASIN_IO, "none/model.safetensors");

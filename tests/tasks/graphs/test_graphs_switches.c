@@ -21,8 +21,9 @@ static void scene_open(scene *s, basin_graphs_settings values) {
     world_new(&s->set, BASIN_GRAPHS_CLASSES, GRAPHS, 4, NULL);
     assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
     s->data = (basin_graphs_data){.set = &s->set};
+    basin_graphs_train_data given = {.set = &s->set};
     basin_training_options training = {.backend = s->backend};
-    assert_ok(basin_graphs_train(&s->model, &outcome, &settings, &s->data, &training, &failure));
+    assert_ok(basin_graphs_train(&s->model, &outcome, &settings, &given, &training, &failure));
 }
 
 static void scene_close(scene *s) {
@@ -76,11 +77,11 @@ TEST_WITH(files_keep_the_switch, folder_new, folder_remove) {
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     assert_ok(basin_graphs_write(path, s.model, &failure));
     assert_ok(basin_graphs_open(&again, path, s.backend, &failure));
-    assert_ok(basin_graphs_predict(first, NULL, s.model, &s.data, &failure));
-    assert_ok(basin_graphs_predict(second, NULL, again, &s.data, &failure));
+    assert_ok(world_predict(first, NULL, s.model, &s.data, &failure));
+    assert_ok(world_predict(second, NULL, again, &s.data, &failure));
     assert_memory_equal(first, second, sizeof first);
     again->encoding.no_cls_self = false;
-    assert_ok(basin_graphs_predict(second, NULL, again, &s.data, &failure));
+    assert_ok(world_predict(second, NULL, again, &s.data, &failure));
     for (int i = 0; i < 2 * GRAPHS; i++) moved = fmax(moved, fabs((double)(first[i] - second[i])));
     assert_true(moved > 1e-6);
     basin_graphs_close(again);
@@ -139,21 +140,22 @@ TEST(noisy_scores) {
     basin_graphs_settings settings = world_settings();
     settings.noise = 0.1;
     BASIN_AT_EXIT(scene_close) scene s;
-    basin_graphs_measures plain, noisy[TIMES], again[TIMES];
+    basin_graphs_measures noisy[TIMES], again[TIMES];
+    basin_graphs_evaluate_options options = {.noisy = TIMES};
+    basin_graphs_evaluate_result result = {.noisy = noisy};
     scene_open(&s, settings);
-    assert_ok(basin_graphs_score(&plain, NULL, s.model, &s.data, &failure));
-    s.data.noisy = TIMES;
-    assert_ok(basin_graphs_score(noisy, NULL, s.model, &s.data, &failure));
-    assert_ok(basin_graphs_score(again, NULL, s.model, &s.data, &failure));
+    assert_ok(basin_graphs_evaluate(&result, s.model, &s.data, &options, &failure));
+    result.noisy = again;
+    assert_ok(basin_graphs_evaluate(&result, s.model, &s.data, &options, &failure));
     assert_memory_equal(noisy, again, sizeof noisy);
     for (int i = 1; i < TIMES; i++) assert_true(noisy[i].loss != noisy[i - 1].loss);
     for (int i = 0; i < TIMES; i++) {
         assert_int_equal(noisy[i].items, GRAPHS);
-        assert_true(fabs(noisy[i].loss - plain.loss) < 0.3);
+        assert_true(fabs(noisy[i].loss - result.measures.loss) < 0.3);
     }
     s.model->settings.noise = 0;
-    assert_failure(basin_graphs_score(noisy, NULL, s.model, &s.data, &failure), BASIN_BAD_VALUE,
-                   "noise 0");
+    assert_int_equal(basin_graphs_evaluate(&result, s.model, &s.data, &options, &failure),
+                     BASIN_UNSUPPORTED);
 }
 
 /* Of the training graphs, drawn by the seed. */
@@ -163,17 +165,17 @@ TEST(trains_on_some) {
     basin_graphs_model *model;
     basin_training_result outcome = {.size = sizeof outcome};
     basin_training_options training = {.backend = s.backend};
-    const basin_settings *settings = basin_graphs_about(s.model).settings;
-    s.data.limit = 5;
-    assert_ok(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &failure));
+    const basin_settings *settings = basin_graphs_get_info(s.model)->settings;
+    basin_graphs_train_data given = {.set = &s.set, .limit = 5};
+    assert_ok(basin_graphs_train(&model, &outcome, settings, &given, &training, &failure));
     assert_int_equal(outcome.items, 5);
     basin_graphs_close(model);
-    s.data.limit = GRAPHS + 1;
-    assert_ok(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &failure));
+    given.limit = GRAPHS + 1;
+    assert_ok(basin_graphs_train(&model, &outcome, settings, &given, &training, &failure));
     assert_int_equal(outcome.items, GRAPHS);
     basin_graphs_close(model);
-    s.data.limit = -1;
-    assert_int_equal(basin_graphs_train(&model, &outcome, settings, &s.data, &training, &failure),
+    given.limit = -1;
+    assert_int_equal(basin_graphs_train(&model, &outcome, settings, &given, &training, &failure),
                      BASIN_BAD_VALUE);
 }
 
@@ -225,7 +227,7 @@ TEST(cut_and_padded) {
     assert_int_equal(s.model->settings.sinks, 7);
     basin_positions none = {0};
     basin_graphset seen = s.set;
-    seen.most = 5, seen.sinks = 7;
+    seen.max_nodes = 5, seen.sinks = 7;
     for (int64_t g = 0; g < GRAPHS; g++) {
         int64_t nodes = basin_graphset_nodes(&seen, g), edges = 0, kept = 0, size = 8;
         assert_true(nodes <= 5 && basin_graphset_tokens(&seen, g) == 8);
@@ -257,7 +259,6 @@ TEST(cut_and_padded) {
     basin_graphset_batch_free(&batch);
     basin_graphset_batch_free(&all);
     basin_graphs_explanation e = {0};
-    s.data.graph = (const int64_t[]){1}, s.data.graphs = 1;
-    assert_failure(basin_graphs_explain(&e, s.model, &s.data, -1, &failure), BASIN_UNSUPPORTED,
+    assert_failure(basin_graphs_explain(&e, s.model, &s.set, 1, -1, &failure), BASIN_UNSUPPORTED,
                    "cut or padded");
 }

@@ -15,16 +15,16 @@ TEST(says_what_it_is) {
     char text[64];
     world_scene s;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
-    const basin_settings *settings = basin_graphs_about(s.model).settings;
+    const basin_settings *settings = basin_graphs_get_info(s.model)->settings;
     assert_string_equal(basin_settings_task(settings), "graphs");
     assert_ok(basin_settings_get(text, sizeof text, settings, "head_dim", &failure));
     assert_string_equal(text, "8");
-    assert_int_equal(basin_graphs_about(s.model).columns, 2);
-    assert_int_equal(basin_graphs_about(s.model).class_value[1], 1);
-    assert_true(basin_graphs_about(s.model).parameters > 1000);
+    assert_int_equal(basin_graphs_get_info(s.model)->columns, 2);
+    assert_int_equal(basin_graphs_get_info(s.model)->class_value[1], 1);
+    assert_true(basin_graphs_get_info(s.model)->parameters > 1000);
     world_close(&s);
     scene_open(&s, BASIN_GRAPHS_VALUES);
-    assert_null(basin_graphs_about(s.model).class_value);
+    assert_null(basin_graphs_get_info(s.model)->class_value);
     world_close(&s);
 }
 
@@ -37,15 +37,15 @@ TEST(predicts_chosen_graphs) {
         basin_graphs_data all = {.set = &s.set};
         basin_graphs_data data = {.set = &s.set, .graph = some, .graphs = 3};
         int64_t rows = basin_graphs_rows(s.model, &all), few = basin_graphs_rows(s.model, &data);
-        int64_t columns = basin_graphs_about(s.model).columns, row = 0;
-        assert_int_equal(rows, target == BASIN_NODE_CLASSES ? s.set.nodes : GRAPHS);
+        int64_t columns = basin_graphs_get_info(s.model)->columns, row = 0;
+        assert_int_equal(rows, target == BASIN_GRAPHS_NODE_CLASSES ? s.set.nodes : GRAPHS);
         float *x = calloc((size_t)(rows * columns), sizeof *x);
         float *y = calloc((size_t)(few * columns), sizeof *y);
         int64_t *class_value = calloc((size_t)rows, sizeof *class_value);
-        assert_ok(basin_graphs_predict(x, class_value, s.model, &all, &failure));
-        assert_ok(basin_graphs_predict(y, NULL, s.model, &data, &failure));
+        assert_ok(world_predict(x, class_value, s.model, &all, &failure));
+        assert_ok(world_predict(y, NULL, s.model, &data, &failure));
         for (int i = 0; i < 3; i++) {
-            bool nodes = target == BASIN_NODE_CLASSES;
+            bool nodes = target == BASIN_GRAPHS_NODE_CLASSES;
             int64_t at = nodes ? s.set.node_start[some[i]] : some[i];
             int64_t count = nodes ? s.set.node_start[some[i] + 1] - at : 1;
             for (int64_t k = 0; k < count * columns; k++, row++)
@@ -68,11 +68,11 @@ TEST(predicts_one_by_one) {
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     basin_graphs_data all = {.set = &s.set};
     float together[GRAPHS][2], alone[2][GRAPHS][2];
-    assert_ok(basin_graphs_predict(together[0], NULL, s.model, &all, &failure));
+    assert_ok(world_predict(together[0], NULL, s.model, &all, &failure));
     for (int64_t i = 0; i < 2 * GRAPHS; i++) {
         int64_t g = i % GRAPHS;
         basin_graphs_data one = {.set = &s.set, .graph = &g, .graphs = 1};
-        assert_ok(basin_graphs_predict(alone[i / GRAPHS][g], NULL, s.model, &one, &failure));
+        assert_ok(world_predict(alone[i / GRAPHS][g], NULL, s.model, &one, &failure));
         for (int c = 0; c < 2; c++)
             assert_true(fabsf(alone[i / GRAPHS][g][c] - together[g][c]) < 1e-4f);
     }
@@ -85,11 +85,11 @@ TEST(embeds_chosen_graphs) {
     for (int target = 0; target < 3; target++) {
         world_scene s;
         scene_open(&s, (basin_graphs_target)target);
-        bool nodes = target == BASIN_NODE_CLASSES;
+        bool nodes = target == BASIN_GRAPHS_NODE_CLASSES;
         basin_graphs_data all = {.set = &s.set};
         basin_graphs_data data = {.set = &s.set, .graph = some, .graphs = 3};
         int64_t rows = basin_graphs_rows(s.model, &all), few = basin_graphs_rows(s.model, &data);
-        int64_t width = basin_graphs_about(s.model).width, row = 0;
+        int64_t width = basin_graphs_get_info(s.model)->width, row = 0;
         assert_int_equal(width, 16 * (nodes ? 1 : target == BASIN_GRAPHS_VALUES ? 2 : 3));
         float *x = calloc((size_t)(rows * width), sizeof *x);
         float *y = calloc((size_t)(few * width), sizeof *y);
@@ -116,8 +116,8 @@ TEST(labels_matter_to_scores_alone) {
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     scene_open(&other, BASIN_GRAPHS_VALUES);
     basin_graphs_data data = {.set = &other.set};
-    assert_ok(basin_graphs_predict(output, NULL, s.model, &data, &failure));
-    assert_failure(basin_graphs_score(&measures, NULL, s.model, &data, &failure), BASIN_BAD_VALUE,
+    assert_ok(world_predict(output, NULL, s.model, &data, &failure));
+    assert_failure(world_evaluate(&measures, NULL, s.model, &data, &failure), BASIN_BAD_VALUE,
                    "world has graph values; the model expects graph classes");
 }
 
@@ -129,19 +129,19 @@ TEST(classes_go_by_value) {
     basin_graphs_measures before, after;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     basin_graphs_data data = {.set = &s.set};
-    must(basin_graphs_score(&before, NULL, s.model, &data, &error), &error);
+    must(world_evaluate(&before, NULL, s.model, &data, &error), &error);
     for (int i = 0; i < GRAPHS; i++) s.set.class_of[i]++; /* behind the new class */
     s.set.class_of[GRAPHS - 1] = 0;
     s.set.class_value = realloc(s.set.class_value, 3 * sizeof *s.set.class_value);
     for (int c = 0; c < 3; c++) s.set.class_value[c] = c ? c - 1 : -7;
     s.set.classes = 3;
-    must(basin_graphs_score(&after, NULL, s.model, &data, &error), &error);
+    must(world_evaluate(&after, NULL, s.model, &data, &error), &error);
     assert_int_equal(s.set.classes, 3);
     assert_int_equal(after.items, GRAPHS - 1);
     assert_true(before.missing == 0 && after.missing == 1);
     assert_true(fabs(after.accuracy * (GRAPHS - 1) - before.accuracy * GRAPHS) < 101);
     for (int i = 0; i < s.set.classes; i++) s.set.class_value[i] += 100;
-    assert_int_equal(basin_graphs_score(&after, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
+    assert_int_equal(world_evaluate(&after, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "world: none of the 16 graphs has a class"));
 }
 
@@ -167,13 +167,13 @@ TEST(refuses_what_it_cannot_use) {
     float output[2 * GRAPHS];
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     basin_graphs_data data = {.set = &s.set, .graph = wrong, .graphs = 2};
-    assert_int_equal(basin_graphs_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
+    assert_int_equal(world_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "graph[1] is 16; world has 16 graphs");
     data = (basin_graphs_data){0};
-    assert_int_equal(basin_graphs_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
+    assert_int_equal(world_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
     s.set.node_labels = 0;
     data.set = &s.set;
-    assert_int_equal(basin_graphs_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
+    assert_int_equal(world_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "0 node labels"));
     s.set.node_labels = 1;
 }
@@ -182,25 +182,11 @@ TEST(refuses_other_settings) {
     basin_error error;
     basin_settings *settings;
     basin_training_result outcome = {.size = sizeof outcome};
-    basin_graphs_data data = {.path = "none"};
+    basin_graphs_train_data data = {.path = "none"};
     basin_training_options training = {0};
     must(basin_settings_new(&settings, "image", NULL, &error), &error);
     assert_int_equal(basin_graphs_train(NULL, &outcome, settings, &data, &training, &error),
                      BASIN_BAD_VALUE);
     assert_string_equal(error.text, "settings of the task image, needs those of graphs");
     basin_settings_free(settings);
-}
-
-TEST(parts_by_name) {
-    basin_graphset set = {.name = "divided", .graphs = 10, .split = {6, 0, 4}};
-    int64_t *list, count;
-    assert_ok(basin_graphs_part(&list, &count, &set, "auto", &failure));
-    assert_true(count == 4 && list[0] == 6);
-    free(list);
-    assert_ok(basin_graphs_part(&list, &count, &set, "all", &failure));
-    assert_true(count == 10 && list[0] == 0);
-    free(list);
-    assert_int_equal(basin_graphs_part(&list, &count, &set, "validation", &failure),
-                     BASIN_BAD_VALUE);
-    assert_int_equal(basin_graphs_part(&list, &count, &set, "tests", &failure), BASIN_BAD_VALUE);
 }

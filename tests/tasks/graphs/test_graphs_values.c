@@ -44,11 +44,11 @@ static basin_status train(basin_graphs_model **model, scene *s, const char *from
     basin_training_result outcome = {.size = sizeof outcome};
     basin_settings settings = {.kind = &basin_graphs_task, .values = &s->values};
     basin_training_options training = {.backend = s->backend, .output = s->output, .from = from};
-    basin_graphs_data data = {.set = &s->set,
-                              .graph = s->all + first,
-                              .graphs = TRAINS - first,
-                              .validation = s->all + TRAINS,
-                              .validations = VALIDATIONS};
+    basin_graphs_train_data data = {.set = &s->set,
+                                    .graph = s->all + first,
+                                    .graphs = TRAINS - first,
+                                    .validation = s->all + TRAINS,
+                                    .validations = VALIDATIONS};
     return basin_graphs_train(model, &outcome, &settings, &data, &training, error);
 }
 
@@ -61,16 +61,16 @@ TEST_WITH(values_in_their_own_units, folder_new, folder_remove) {
     scene_open(&s, state, true);
     must(train(&model, &s, NULL, 0, &error), &error);
     basin_graphs_data data = {.set = &s.set};
-    must(basin_graphs_score(&pooled, NULL, model, &data, &error), &error);
-    must(basin_graphs_score(NULL, value, model, &data, &error), &error);
+    must(world_evaluate(&pooled, NULL, model, &data, &error), &error);
+    must(world_evaluate(NULL, value, model, &data, &error), &error);
     assert_int_equal(pooled.missing, 14);
     assert_true(value[0].known == GRAPHS && value[1].known == GRAPHS - 14);
     for (int c = 0; c < 2; c++) {
-        assert_true(value[c].explained > 0.5); /* it was learnt, small units or not */
+        assert_true(value[c].r_squared > 0.5); /* it was learnt, small units or not */
         assert_true(value[c].error < value[c].spread);
         assert_true(value[c].error <= value[c].deviation);
     }
-    assert_true(isnan(value[2].explained) && value[2].mean == 4 && value[2].spread < 1e-3);
+    assert_true(isnan(value[2].r_squared) && value[2].mean == 4 && value[2].spread < 1e-3);
     double sum = value[0].error / model->target_scale[0] * GRAPHS +
                  value[1].error / model->target_scale[1] * (GRAPHS - 14) + value[2].error * GRAPHS;
     assert_true(fabs(pooled.loss - sum / (3 * GRAPHS - 14)) < 1e-6);
@@ -87,9 +87,9 @@ TEST_WITH(missing_values_teach_nothing, folder_new, folder_remove) {
     for (int g = 0; g < GRAPHS; g++) s.set.target[3 * g + 2] = g == 3 ? 9 : NAN;
     must(train(&model, &s, NULL, 0, &error), &error);
     basin_graphs_data data = {.set = &s.set};
-    must(basin_graphs_score(NULL, value, model, &data, &error), &error);
+    must(world_evaluate(NULL, value, model, &data, &error), &error);
     assert_true(value[2].known == 1 && value[2].error < 1);
-    assert_true(value[0].explained > 0.5);
+    assert_true(value[0].r_squared > 0.5);
     basin_graphs_close(model);
     s.set.target[3 * 3 + 2] = NAN;
     assert_int_equal(train(&model, &s, NULL, 0, &error), BASIN_BAD_VALUE);
@@ -108,7 +108,7 @@ TEST_WITH(nothing_known_is_no_score, folder_new, folder_remove) {
     must(train(&model, &s, NULL, 0, &error), &error);
     for (int i = 3 * TRAINS; i < 3 * GRAPHS; i++) s.set.target[i] = NAN;
     basin_graphs_data data = {.set = &s.set, .graph = s.all + TRAINS, .graphs = 2};
-    assert_int_equal(basin_graphs_score(&measures, NULL, model, &data, &error), BASIN_BAD_VALUE);
+    assert_int_equal(world_evaluate(&measures, NULL, model, &data, &error), BASIN_BAD_VALUE);
     assert_non_null(strstr(error.text, "world: none of the 2 graphs has a value"));
     basin_graphs_close(model);
     assert_int_equal(train(&model, &s, NULL, 0, &error), BASIN_BAD_VALUE);

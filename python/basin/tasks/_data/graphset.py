@@ -161,9 +161,9 @@ def _molecules(smiles, stereo=False):
     """A set of all these; an error names those that cannot be read."""
     texts = [ffi.new("char[]", str(text).encode()) for text in smiles]
     given = ffi.new("char *[]", texts)
-    spec = sized("basin_molecules", text=given, count=len(texts), stereo=stereo)
+    options = sized("basin_graphset_options", text=given, count=len(texts), stereo=stereo)
     pointer = ffi.new("basin_graphset *")
-    check(lib.basin_graphset_read_molecules, pointer, spec)
+    check(lib.basin_graphset_read, pointer, ffi.NULL, options)
     pointer = owned(pointer, lib.basin_graphset_free)
     if pointer.graphs < len(texts):
         note = ffi.string(pointer.note).decode(errors="replace").splitlines()
@@ -267,21 +267,13 @@ class GraphSet:
         few whole numbers are values, not classes). What was left out is a warning."""
         self = cls.__new__(cls)
         self.graphs = None
-        ends = (".csv", ".tsv", ".txt", ".smi", ".sdf", ".sd", ".mol")
-        name = str(path).lower().removesuffix(".gz").removesuffix(".zst")
-        if not (name.endswith(ends) or smiles or target):
-            self._take(lambda s: check(lib.basin_graphset_read, s, path_of(path)))
-            return self
         targets = [target] if isinstance(target, str) else list(target or [])
-        given = {"path": path_of(path), "smiles": smiles, "id": ids, "target": "\n".join(targets)}
-        texts = {
-            key: ffi.new("char[]", text if isinstance(text, bytes) else str(text).encode())
-            for key, text in given.items()
-            if text
-        }
-        spec = sized("basin_molecules", stereo=stereo, values=values, **texts)
-        self._take(lambda s: check(lib.basin_graphset_read_molecules, s, spec))
-        _warn_of(self.pointer)
+        given = {"smiles": smiles, "id": ids, "target": "\n".join(targets)}
+        texts = {key: ffi.new("char[]", str(text).encode()) for key, text in given.items() if text}
+        options = sized("basin_graphset_options", stereo=stereo, values=values, **texts)
+        self._take(lambda s: check(lib.basin_graphset_read, s, path_of(path), options))
+        if self.pointer.note:
+            _warn_of(self.pointer)
         return self
 
     def __len__(self):

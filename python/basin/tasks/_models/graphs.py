@@ -114,7 +114,8 @@ class _GraphEstimator(Estimator):
         return tags
 
     def _fit(self, graphs):
-        data = sized("basin_graphs_data", set=graphs.pointer, hold_out=share_of(self.validation))
+        hold_out = share_of(self.validation)
+        data = sized("basin_graphs_train_data", set=graphs.pointer, hold_out=hold_out)
         return self._train(self._settings(), data)
 
     def _set(self, graphs):
@@ -125,42 +126,42 @@ class _GraphEstimator(Estimator):
         return GraphSet(graphs, self.directed, stereo=bool(stereo), **labels)
 
     def _check_target(self, expected, found):
-        if lib.basin_graphs_about(self._fitted()).target != expected:
+        if lib.basin_graphs_get_info(self._fitted()).target != expected:
             raise BasinError(f"a model of {found}, which {type(self).__name__} does not use")
 
     def _bounds(self, graphs, coverage):
-        """Intervals or sets as basin_graphs_data has them: low and high, [graphs, columns]."""
-        model, given = self._fitted(), self._set(graphs)
+        """Intervals or sets, low and high as in basin_graphs_predict_result."""
         if not 0 < coverage < 1:
             raise BasinError(f"coverage {coverage}, needs a number between 0 and 1")
-        if not lib.basin_graphs_about(model).calibrated:
+        if not lib.basin_graphs_get_info(self._fitted()).calibrated:
             raise BasinError("the model was trained without graphs for validation")
-        shape = len(given), lib.basin_graphs_about(model).columns
-        low, high = numpy.empty(shape, "f4"), numpy.empty(shape, "f4")
-        pointers = [ffi.from_buffer("float[]", array) for array in (low, high)]
-        self._predict(given, low=pointers[0], high=pointers[1], coverage=coverage)
-        return low, high
+        found = self._predict(graphs, ("low", "high"), coverage=coverage)
+        return found["low"], found["high"]
 
     def nearest(self, graphs: Any) -> tuple[numpy.ndarray, list[str]]:
         """Of molecules, and of classes of graphs with labels of nodes: the similarity, 0 to 1, to
         the nearest that the model remembers, and what that is called (its id, or "line 7", or the
         number of a graph: its place in training)."""
-        model, given = self._fitted(), self._set(graphs)
-        about = lib.basin_graphs_about(model)
-        if numpy.isnan(about.near):
+        info = lib.basin_graphs_get_info(self._fitted())
+        if not info.remembered:
             raise BasinError("the model remembers no training graphs (near)")
-        found, at = numpy.empty(len(given), "f4"), numpy.zeros(len(given), "i8")
-        pointers = ffi.from_buffer("float[]", found), ffi.from_buffer("int64_t[]", at)
-        self._predict(given, nearest=pointers[0], nearest_at=pointers[1])
-        named = about.remembered != ffi.NULL
-        return found, [ffi.string(about.remembered + i).decode() if named else "" for i in at]
+        found = self._predict(graphs, ("nearest", "nearest_at"))
+        name = info.remembered_name
+        named = [ffi.string(name[i]).decode() if name else "" for i in found["nearest_at"]]
+        return found["nearest"], named
 
-    def _predict(self, graphs, **more):
-        """[graphs, columns], and of classes the likeliest [graphs]."""
+    def _predict(self, graphs, more=(), **options):
+        """Arrays by the names of basin_graphs_predict_result: output, and `more`."""
         graphs, model = self._set(graphs), self._fitted()
-        data = sized("basin_graphs_data", set=graphs.pointer, **more)
-        shape = lib.basin_graphs_rows(model, data), lib.basin_graphs_about(model).columns
-        output, likeliest = numpy.empty(shape, "f4"), numpy.empty(shape[0], "i8")
+        data = sized("basin_graphs_data", set=graphs.pointer)
+        shape = lib.basin_graphs_rows(model, data), lib.basin_graphs_get_info(model).columns
+        rows = {"nearest": shape[:1], "nearest_at": shape[:1]}
+        found = {
+            name: numpy.zeros(rows.get(name, shape), "i8" if name == "nearest_at" else "f4")
+            for name in ("output", *more)
+        }
+        kinds = {"f": "float[]", "i": "int64_t[]"}
+        pointers = {k: ffi.from_buffer(kinds[a.dtype.kind], a) for k, a in found.items()}
         unknown = ffi.new("int64_t[2]")
         check(lib.basin_graphs_unknown_labels, unknown, model, data)
         if any(unknown):
@@ -171,10 +172,10 @@ class _GraphEstimator(Estimator):
             )
         with self._backend().lock:
             check(
-                lib.basin_graphs_predict, ffi.from_buffer("float[]", output),
-                ffi.from_buffer("int64_t[]", likeliest), model, data,
+                lib.basin_graphs_predict, sized("basin_graphs_predict_result", **pointers), model,
+                data, sized("basin_graphs_predict_options", **options),
             )  # fmt: skip
-        return output, likeliest
+        return found
 
     def explain(self, graphs: Any, graph: int = 0, column: int = -1) -> GraphExplanation:
         """Which nodes and edges of one of the graphs its output depends on; `column` is a class by
@@ -182,11 +183,9 @@ class _GraphEstimator(Estimator):
         model, given = self._fitted(), self._set(graphs)
         if not 0 <= graph < len(given):
             raise BasinError(f"graph {graph} of {len(given)}")
-        number = ffi.new("int64_t *", graph)
-        data = sized("basin_graphs_data", set=given.pointer, graph=number, graphs=1)
         result = ffi.new("basin_graphs_explanation *")
         with self._backend().lock:
-            check(lib.basin_graphs_explain, result, model, data, column)
+            check(lib.basin_graphs_explain, result, model, given.pointer, graph, column)
         return _explanation(owned(result, lib.basin_graphs_explanation_free), given.pointer)
 
 
@@ -253,18 +252,16 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
 
     def _opened(self):
         self._check_target(lib.BASIN_GRAPHS_CLASSES, "values, or of nodes")
-        model = self._fitted()
-        count = lib.basin_graphs_about(model).columns
-        values = ffi.buffer(lib.basin_graphs_about(model).class_value, 8 * count)
+        info = lib.basin_graphs_get_info(self._fitted())
+        values = ffi.buffer(info.class_value, 8 * info.columns)
         self.classes_ = numpy.frombuffer(values, "i8").copy()
-        names = lib.basin_graphs_about(model).names
-        words = ffi.string(names).decode(errors="replace").split("\n\t")[1:] if names else []
-        if words:  # of a table of molecules
-            self.classes_ = numpy.array(words)[self.classes_]
+        if info.column:  # words of a table of molecules
+            words = (ffi.string(info.column[i]) for i in range(info.columns))
+            self.classes_ = numpy.array([word.decode(errors="replace") for word in words])
 
     def predict_proba(self, graphs: Any) -> numpy.ndarray:
         """[graphs, classes], in the order of classes_."""
-        return self._predict(graphs)[0]
+        return self._predict(graphs)["output"]
 
     def predict(self, graphs: Any) -> numpy.ndarray:
         """The likeliest class of each graph."""
@@ -325,11 +322,11 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
 
     def _opened(self):
         self._check_target(lib.BASIN_GRAPHS_VALUES, "classes")
-        self._flat = lib.basin_graphs_about(self._fitted()).columns == 1
+        self._flat = lib.basin_graphs_get_info(self._fitted()).columns == 1
 
     def predict(self, graphs: Any) -> numpy.ndarray:
         """Values in the units of the training data, in y's shape."""
-        values = self._predict(graphs)[0].astype("f8")
+        values = self._predict(graphs)["output"].astype("f8")
         return values[:, 0] if self._flat else values
 
     def predict_interval(
@@ -342,7 +339,7 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
 
     def score(self, graphs: Any, y: Any) -> float:
         """R squared: 1 minus the squared error over the variance; the mean over values."""
-        found = self._predict(graphs)[0]
+        found = self._predict(graphs)["output"]
         y = _targets(y, len(found)).astype("f8")
         if y.shape != found.shape:
             raise BasinError(f"y of {y.shape[1]} values a graph, expected {found.shape[1]}")

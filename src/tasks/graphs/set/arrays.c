@@ -1,5 +1,6 @@
 /* Sets of graphs from arrays in memory, with checks; readers of files also end here. See
  * include/basin/tasks/graphset.h. */
+#include "base/sized.h"
 #include "base/sort.h"
 #include "base/try.h"
 #include "tasks/graphs/set/graphset.h"
@@ -40,20 +41,8 @@ static basin_status take_rows(void *to, const void *from, int64_t columns, rows 
 static basin_status take_reals(float **to, const float *from, int64_t columns, rows r, bool missing,
                                const char *what, const basin_graphset *set, basin_error *error) {
     BASIN_TRY(take_rows(to, from, columns, r, what, set, error));
-    for (int64_t i = 0; i < r.given * columns; i++)
-        if (!isfinite(from[i]) && !(missing && isnan(from[i])))
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: %s[%lld] is %g; expected a finite number", set->name, what,
-                              (long long)i, (double)from[i]);
-    return BASIN_OK;
-}
-
-static basin_status take_labels(int32_t **to, const int32_t *from, int64_t columns, rows r,
-                                const char *what, const basin_graphset *set, basin_error *error) {
-    if (columns > BASIN_MAX_LABELS)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %s has %lld columns; expected at most %d",
-                          set->name, what, (long long)columns, BASIN_MAX_LABELS);
-    return take_rows(to, from, columns, r, what, set, error);
+    return basin_reals_check(from, r.given * columns, missing, what, set->name, BASIN_BAD_VALUE,
+                             error);
 }
 
 static basin_status take_nodes(basin_graphset *set, const basin_graphset_arrays *a,
@@ -62,7 +51,6 @@ static basin_status take_nodes(basin_graphset *set, const basin_graphset_arrays 
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld graphs%s; expected at least 1",
                           set->name, (long long)a->graphs,
                           a->nodes ? "" : " without numbers of nodes");
-    set->graphs = a->graphs;
     if (a->molecules) BASIN_TRY(BASIN_NEW(&set->line, a->graphs, the_set, error));
     for (int64_t g = 0; a->molecules && g < a->graphs; g++) set->line[g] = g;
     BASIN_TRY(BASIN_NEW_RAW(&set->node_start, a->graphs + 1, the_set, error));
@@ -75,12 +63,9 @@ static basin_status take_nodes(basin_graphset *set, const basin_graphset_arrays 
         set->node_start[g + 1] = set->nodes += a->nodes[g];
     }
     rows r = {set->nodes, set->nodes, NULL};
-    set->node_attributes = a->node_attributes;
-    set->node_labels = a->node_labels;
     BASIN_TRY(take_reals(&set->node_attribute, a->node_attribute, a->node_attributes, r, false,
                          "node_attribute", set, error));
-    return take_labels(&set->node_label, a->node_label, a->node_labels, r, "node_label", set,
-                       error);
+    return take_rows(&set->node_label, a->node_label, a->node_labels, r, "node_label", set, error);
 }
 
 static basin_status check_edges(const basin_graphset *set, const basin_graphset_arrays *a,
@@ -147,12 +132,9 @@ static basin_status take_edges(basin_graphset *set, const basin_graphset_arrays 
     }
     while (graph < set->graphs) set->edge_start[++graph] = set->edges;
     rows r = {a->edges, set->edges, item};
-    set->edge_attributes = a->edge_attributes;
-    set->edge_labels = a->edge_labels;
     BASIN_TRY(take_reals(&set->edge_attribute, a->edge_attribute, a->edge_attributes, r, false,
                          "edge_attribute", set, error));
-    return take_labels(&set->edge_label, a->edge_label, a->edge_labels, r, "edge_label", set,
-                       error);
+    return take_rows(&set->edge_label, a->edge_label, a->edge_labels, r, "edge_label", set, error);
 }
 
 /* Maps class numbers [count] of any kind to 0 .. classes - 1. */
@@ -181,7 +163,7 @@ static basin_status take_targets(basin_graphset *set, const basin_graphset_array
             error, BASIN_BAD_VALUE,
             "%s: %d of graph_class, node_class and target are given; expected at most one",
             set->name, given);
-    set->task = a->node_class ? BASIN_NODE_CLASSES
+    set->task = a->node_class ? BASIN_GRAPHS_NODE_CLASSES
                 : a->target   ? BASIN_GRAPHS_VALUES
                               : BASIN_GRAPHS_CLASSES;
     set->targets = a->targets;
@@ -191,25 +173,21 @@ static basin_status take_targets(basin_graphset *set, const basin_graphset_array
                       true, "target", set, error);
 }
 
-static basin_status take_split(basin_graphset *set, const basin_graphset_arrays *a,
-                               basin_error *error) {
-    memcpy(set->split, a->split, sizeof set->split);
-    if (basin_graphset_is_split(set)) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: a split into %lld, %lld, %lld of %lld graphs",
-                      set->name, (long long)a->split[0], (long long)a->split[1],
-                      (long long)a->split[2], (long long)set->graphs);
-}
-
 static basin_status take(basin_graphset *set, const basin_graphset_arrays *a, basin_error *error) {
+    memcpy(set->split, a->split, sizeof set->split);
+    set->graphs = a->graphs;
+    set->node_attributes = a->node_attributes, set->node_labels = a->node_labels;
+    set->edge_attributes = a->edge_attributes, set->edge_labels = a->edge_labels;
+    BASIN_TRY(basin_graphset_check_sizes(set, set->name, BASIN_BAD_VALUE, error));
     BASIN_TRY(take_nodes(set, a, error));
     BASIN_TRY(take_edges(set, a, error));
-    BASIN_TRY(take_targets(set, a, error));
-    return take_split(set, a, error);
+    return take_targets(set, a, error);
 }
 
 basin_status basin_graphset_from_arrays(basin_graphset *set, const basin_graphset_arrays *arrays,
                                         basin_error *error) {
     *set = (basin_graphset){0};
+    BASIN_TRY(BASIN_SIZE_CHECK(arrays, "basin_graphset_arrays", error));
     snprintf(set->name, sizeof set->name, "%s", arrays->name ? arrays->name : "graphs");
     BASIN_TRY_OR(take(set, arrays, error), basin_graphset_free(set));
     return BASIN_OK;

@@ -1,5 +1,5 @@
 /* Graphs laid side by side as one list of tokens and one block-diagonal list of pairs, without
- * padding, as basin_graphs_batch takes them. */
+ * padding, as basin_graph_net_batch takes them. */
 #include "base/hash.h"
 #include "base/try.h"
 #include "basin/random.h"
@@ -190,7 +190,7 @@ static int64_t put_pairs(basin_graphset_batch *b, const basin_graphset *set,
 static void put_positions(basin_graphset_batch *b, const basin_positions *p,
                           const basin_graphset *set, int64_t g, place at, bool flip, uint64_t seed,
                           uint64_t epoch) {
-    int64_t rows = basin_graphset_tokens(set, g), k = p->spec.vectors;
+    int64_t rows = basin_graphset_tokens(set, g), k = p->options.vectors;
     if (!p->width) return;
     const float *from = p->value + p->start[g - p->first] * p->width;
     float *to = b->position + at.token * p->width;

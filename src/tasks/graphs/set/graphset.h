@@ -16,8 +16,20 @@ static inline bool basin_starts_rise(const int64_t *start, int64_t count, int64_
     for (int64_t i = 0; i < count && rise; i++) rise = start[i] <= start[i + 1];
     return rise;
 }
-/* Whether the three sizes make up the set, or are zeros. */
-bool basin_graphset_is_split(const basin_graphset *set);
+/* Errors, with this status: numbers that are not finite (`missing`: NaN may stand for an unknown
+ * one); a split of sizes that do not make up the set; more columns of labels than an encoding has.
+ */
+basin_status basin_reals_check(const float *number, int64_t count, bool missing, const char *name,
+                               const char *path, basin_status status, basin_error *error);
+basin_status basin_graphset_check_sizes(const basin_graphset *set, const char *path,
+                                        basin_status status, basin_error *error);
+/* The names of `count` columns in a text "logS\nlogP", or, with class_value, the words of classes
+ * in "activity\n\tno\n\tyes"; one block to free. */
+basin_status basin_column_names(char ***name, const char *columns, const int64_t *class_value,
+                                int64_t count, basin_error *error);
+/* Sets columns and column, when classes and targets are known. */
+basin_status basin_graphset_name_columns(basin_graphset *set, const char *columns,
+                                         basin_error *error);
 
 /* The edge attributes of `pairs`, followed by walks along the edges of the set from end to end of
  * each pair, [edges, columns + walks]; only for graphs first .. first + count - 1, zeros for the
@@ -52,7 +64,7 @@ basin_status basin_graphset_parse_tu(basin_graphset *set, const void *data, size
 
 /* One graph of `nodes` and edges [count, 2] (their directions do not matter): rows [nodes + 1,
  * width] of basin_positions. */
-basin_status basin_positions_of(float *value, const basin_position_spec *spec, int64_t nodes,
+basin_status basin_positions_of(float *value, const basin_position_options *spec, int64_t nodes,
                                 const int32_t *edge, int64_t count, basin_error *error);
 
 /* ---- features ---- */
@@ -101,7 +113,7 @@ void basin_graphset_encoding_free(basin_graphset_encoding *encoding);
 
 /* ---- batches ---- */
 
-/* Graphs laid out for basin_graphs_batch, without padding. */
+/* Graphs laid out for basin_graph_net_batch, without padding. */
 typedef struct basin_graphset_batch {
     int64_t graphs, nodes, tokens;
     int64_t capacity[3];                      /* of the arrays: graphs, tokens, pairs */
@@ -119,7 +131,7 @@ typedef struct basin_graphset_batch {
 /* Nodes of a graph that a model sees. */
 static inline int64_t basin_graphset_nodes(const basin_graphset *set, int64_t graph) {
     int64_t nodes = set->node_start[graph + 1] - set->node_start[graph];
-    return set->most && nodes > set->most ? set->most : nodes;
+    return set->max_nodes && nodes > set->max_nodes ? set->max_nodes : nodes;
 }
 /* Whether both ends of an edge are below `nodes`. */
 static inline bool basin_graphset_inside(const basin_graphset *set, int64_t edge, int64_t nodes) {
@@ -132,7 +144,7 @@ int64_t basin_graphset_pairs(const basin_graphset *set, int64_t graph);
 /* Whether a model sees a graph cut or padded. */
 static inline bool basin_graphset_resized(const basin_graphset *set, int64_t graph) {
     int64_t nodes = set->node_start[graph + 1] - set->node_start[graph];
-    return (set->most && nodes > set->most) || nodes < set->sinks;
+    return (set->max_nodes && nodes > set->max_nodes) || nodes < set->sinks;
 }
 
 /* Fills the batch with the given graphs, growing it where needed. With `flip`, each eigenvector of

@@ -80,8 +80,12 @@ basin_status basin_molecule_layout(double *at, basin_molecule *m, basin_error *e
 /* The same of a molblock, as basin_sdf_table puts it into a cell. */
 basin_status basin_molecule_read_block(basin_molecule *m, const char *text, basin_error *error);
 bool basin_molecule_is_block(const char *text);
-/* Whether a name is that of such a file. */
+/* Whether a name is that of such a file, or of any table of molecules. */
 bool basin_molecules_are_blocks(const char *path);
+bool basin_molecules_are_there(const char *path, const basin_graphset_options *options);
+/* A table of molecules; `path` NULL: the SMILES of the options. */
+basin_status basin_molecules_read(basin_graphset *set, const char *path,
+                                  const basin_graphset_options *options, basin_error *error);
 /* A file of molblocks (SDF, also packed) as CSV with columns molblock, title, properties. */
 basin_status basin_sdf_table(char **table, size_t *size, const char *path, basin_error *error);
 /* Lines of SMILES and a name without a header (.smi) as CSV with columns smiles, id; *table stays

@@ -19,7 +19,8 @@ enum { MAX_TARGETS = 1024, SHOWN = 100, CLASSES = 10 };
 enum { SALT, WILD, STEREO, ISOTOPE, UNKNOWN, COMMA, FACTS };
 
 typedef struct reading {
-    const basin_molecules *spec;
+    const char *path;
+    const basin_graphset_options *spec;
     basin_table_rows rows;
     char *header; /* the names of all columns, each ends with a zero byte */
     char *made;   /* of a file of molblocks or of lines: the table */
@@ -158,7 +159,7 @@ static basin_status no_column(const reading *r, const char *option, const char *
     basin_list list = {0};
     for (int i = 0; i < (int)r->rows.columns; i++) basin_list_add(&list, name_of(r, i));
     return basin_fail(error, BASIN_BAD_VALUE, "%s: no column '%.*s' of %s; its columns: %s",
-                      r->spec->path, length, name, option, list.text);
+                      r->path, length, name, option, list.text);
 }
 
 /* The words of a model's classes follow the column's name, each after a line feed and a tab. */
@@ -186,13 +187,13 @@ static basin_status choose_targets(reading *r, basin_error *error) {
             return basin_fail(error, BASIN_BAD_VALUE,
                               "%s: column '%s' has the SMILES; needs another "
                               "as target",
-                              r->spec->path, name_of(r, column));
+                              r->path, name_of(r, column));
         if (r->targets >= MAX_TARGETS)
             return basin_fail(error, BASIN_BAD_VALUE, "more than %d targets", MAX_TARGETS);
         for (int t = 0; t < r->targets; t++)
             if (r->target[t] == column)
                 return basin_fail(error, BASIN_BAD_VALUE, "%s: column '%s' is a target twice",
-                                  r->spec->path, name_of(r, column));
+                                  r->path, name_of(r, column));
         r->target[r->targets++] = column;
         at += length + (at[length] != 0);
     }
@@ -204,13 +205,13 @@ static basin_status check_name(const reading *r, int column, basin_error *error)
     const char *name = column < 0 ? NULL : name_of(r, column), *at = r->header;
     for (int i = 0; name && i < (int)r->rows.columns; i++, at += strlen(at) + 1)
         if (i != column && !strcmp(at, name))
-            return basin_fail(error, BASIN_BAD_VALUE, "%s: two columns are called '%.40s'",
-                              r->spec->path, name);
+            return basin_fail(error, BASIN_BAD_VALUE, "%s: two columns are called '%.40s'", r->path,
+                              name);
     return BASIN_OK;
 }
 
 static basin_status open_columns(reading *r, basin_error *error) {
-    const basin_molecules *s = r->spec;
+    const basin_graphset_options *s = r->spec;
     static const char usual[] = "smiles canonical_smiles isomeric_smiles structure molecule mol";
     static const char ids[] = "id mol_id molecule_id compound_id cid chembl_id name compound";
     BASIN_TRY(BASIN_NEW_RAW(&r->header, r->rows.length + 1, molecules, error));
@@ -245,7 +246,7 @@ static bool read_number(reading *r, double *value, const char *text) {
 /* 1,234 is read as 1.234 where another number, such as 0,5, says so, and none has a point. */
 static basin_status check_commas(const reading *r, basin_error *error) {
     if (!r->comma[0] || (r->decimal && !r->points)) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: %s, %s", r->spec->path, r->comma,
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: %s, %s", r->path, r->comma,
                       r->points ? "and other numbers have points; needs either in all of them"
                                 : "a decimal or thousands; needs a point, or nothing, there");
 }
@@ -278,7 +279,7 @@ static basin_status read_targets(reading *r, basin_error *error) {
         if (beyond ||
             (words > r->given ? r->given || numbers || r->numbers[t] : words && r->numbers[t]))
             return basin_fail(error, BASIN_BAD_VALUE, "%s: line %lld: column '%s' has '%.40s', %s",
-                              r->spec->path, (long long)r->line[g], name_of(r, r->target[t]), text,
+                              r->path, (long long)r->line[g], name_of(r, r->target[t]), text,
                               beyond       ? "expected a number of at most 3.4e38"
                               : r->given   ? "which is not a class of the model"
                               : numbers    ? "expected a number"
@@ -334,7 +335,7 @@ static basin_status number_words(reading *r, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: column '%s' has %lld different words in %lld molecules; needs "
                           "classes of several molecules, or numbers",
-                          r->spec->path, name_of(r, r->target[0]), (long long)names->count,
+                          r->path, name_of(r, r->target[0]), (long long)names->count,
                           (long long)r->a.graphs);
     qsort(sorted, (size_t)names->count, sizeof *sorted, basin_compare_text);
     fprintf(r->note, "classes of %s:", name_of(r, r->target[0]));
@@ -445,24 +446,17 @@ static void reading_free(reading *r) {
     if (r->note) free(basin_memory_file_close(&r->notes));
 }
 
-bool basin_molecules_are_blocks(const char *path) {
-    static const char *const end[] = {".sdf", ".sd", ".mol", ".sdf.gz", ".sd.gz", ".sdf.zst", NULL};
-    for (int i = 0; end[i]; i++)
-        if (basin_text_ends(path, end[i])) return true;
-    return false;
-}
-
 static basin_status read_all(reading *r, basin_error *error) {
-    const basin_molecules *s = r->spec;
+    const basin_graphset_options *s = r->spec;
     bool added;
     for (int64_t i = 0; s->text && i < s->count; i++)
         BASIN_TRY(add(r, s->text[i], i, &added, error));
     if (s->text) return BASIN_OK;
-    basin_csv_source source = {.path = s->path};
-    r->blocks = basin_molecules_are_blocks(s->path);
-    bool lines = !s->smiles && !(s->target && *s->target) && basin_text_ends(s->path, ".smi");
+    basin_csv_source source = {.path = r->path};
+    r->blocks = basin_molecules_are_blocks(r->path);
+    bool lines = !s->smiles && !(s->target && *s->target) && basin_text_ends(r->path, ".smi");
     if (r->blocks || lines)
-        BASIN_TRY((r->blocks ? basin_sdf_table : basin_smi_table)(&r->made, &source.size, s->path,
+        BASIN_TRY((r->blocks ? basin_sdf_table : basin_smi_table)(&r->made, &source.size, r->path,
                                                                   error));
     source.data = r->made;
     BASIN_TRY(basin_table_rows_open(&r->rows, &source, error));
@@ -483,7 +477,7 @@ static char *join_names(const reading *r) {
 
 static basin_status finish(basin_graphset *set, reading *r, basin_error *error) {
     basin_graphset_arrays *a = &r->a;
-    const char *path = r->spec->path, *base = path ? strrchr(path, '/') : NULL;
+    const char *path = r->path, *base = path ? strrchr(path, '/') : NULL;
     if (!a->graphs)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: none of %lld molecules can be used%s%s",
                           path ? path : molecules, (long long)(r->read + r->fact[UNKNOWN]),
@@ -506,16 +500,17 @@ static basin_status finish(basin_graphset *set, reading *r, basin_error *error) 
     set->id_bytes = set->id ? set->id_start[a->graphs] : 0;
     r->ids = (basin_names){0};
     set->note = basin_memory_file_close(&r->notes), r->note = NULL;
-    set->columns = join_names(r);
-    if (set->note && set->columns) return BASIN_OK;
-    basin_graphset_free(set);
-    return basin_fail_memory(error, molecules);
+    BASIN_FREE_AT_EXIT char *names = join_names(r);
+    basin_status status = set->note && names ? basin_graphset_name_columns(set, names, error)
+                                             : basin_fail_memory(error, molecules);
+    if (status) basin_graphset_free(set);
+    return status;
 }
 
-basin_status basin_graphset_read_molecules(basin_graphset *set, const basin_molecules *spec,
-                                           basin_error *error) {
-    BASIN_AT_EXIT(reading_free) reading r = {.spec = spec, .id = -1, .flags = true};
-    *set = (basin_graphset){0};
+basin_status basin_molecules_read(basin_graphset *set, const char *path,
+                                  const basin_graphset_options *options, basin_error *error) {
+    BASIN_AT_EXIT(reading_free)
+    reading r = {.path = path, .spec = options, .id = -1, .flags = true};
     for (int t = 0; t < MAX_TARGETS; t++) r.whole[t] = true;
     if (!(r.note = basin_memory_file_open(&r.notes))) return basin_fail_memory(error, molecules);
     BASIN_TRY(read_all(&r, error));

@@ -3,6 +3,7 @@
 
 #include "base/library.h"
 #include "base/parallel.h"
+#include "base/sized.h"
 #include "base/sort.h"
 #include "base/try.h"
 #include "base/wide.h"
@@ -40,7 +41,7 @@ static basin_status compute_graph(const void *context, int64_t i, basin_error *e
     const int32_t *edge = set->edge + 2 * first;
     BASIN_FREE_AT_EXIT int32_t *own = NULL;
     basin_error why;
-    if (set->wide || set->most || set->sinks) { /* of the edges only, and with sinks */
+    if (set->wide || set->max_nodes || set->sinks) { /* of the edges only, and with sinks */
         int64_t kept = 0;
         BASIN_TRY(
             BASIN_NEW_RAW(&own, 2 * (edges + (all - nodes) * nodes), "positions of nodes", error));
@@ -53,17 +54,18 @@ static basin_status compute_graph(const void *context, int64_t i, basin_error *e
                 own[2 * kept] = (int32_t)s, own[2 * kept + 1] = (int32_t)n;
         edge = own, edges = kept;
     }
-    basin_status status = basin_positions_of(value, &p->spec, all, edge, edges, &why);
+    basin_status status = basin_positions_of(value, &p->options, all, edge, edges, &why);
     if (!status) return BASIN_OK;
     return basin_fail(error, status, "graph %lld: %s", (long long)g, why.text);
 }
 
 basin_status basin_positions_new(basin_positions *positions, const basin_graphset *set,
-                                 const basin_position_spec *spec, int64_t first, int64_t count,
+                                 const basin_position_options *o, int64_t first, int64_t count,
                                  basin_error *error) {
     basin_positions *p = positions;
     computing all = {p, set, first};
-    *p = (basin_positions){.spec = *spec, .first = first, .width = spec->vectors + spec->walks};
+    BASIN_TRY(BASIN_SIZE_CHECK(o, "basin_position_options", error));
+    *p = (basin_positions){.options = *o, .first = first, .width = o->vectors + o->walks};
     if (!p->width) return BASIN_OK;
     BASIN_TRY(BASIN_NEW(&p->start, count + 1, "positions of tokens", error));
     for (int64_t i = 0; i < count; i++)
@@ -71,9 +73,9 @@ basin_status basin_positions_new(basin_positions *positions, const basin_graphse
     p->tokens = p->start[count];
     BASIN_TRY_OR(BASIN_NEW_RAW(&p->value, p->tokens * p->width, "positions of tokens", error),
                  basin_positions_free(p));
-    int threads = spec->vectors > 0 ? set_blas_threads(1) : 0;
+    int threads = o->vectors > 0 ? set_blas_threads(1) : 0;
     basin_status status = basin_parallel_try(compute_graph, &all, count, 8, error);
-    if (spec->vectors > 0) set_blas_threads(threads);
+    if (o->vectors > 0) set_blas_threads(threads);
     if (status) basin_positions_free(p);
     return status;
 }
@@ -260,13 +262,13 @@ static double sign_of(const double *v, int64_t n) {
     return largest < 0 ? -1 : 1;
 }
 
-static basin_status add_vectors(float *value, int64_t width, const basin_position_spec *spec,
+static basin_status add_vectors(float *value, int64_t width, const basin_position_options *o,
                                 int64_t nodes, const int32_t *edge, int64_t count,
                                 basin_error *error) {
     BASIN_AT_EXIT(matrix_free) matrix s = {0};
-    bool cls = spec->with_cls;
+    bool cls = o->with_cls;
     int64_t n = nodes + cls;
-    int want = (int)(spec->vectors + 1 < n ? spec->vectors + 1 : n);
+    int want = (int)(o->vectors + 1 < n ? o->vectors + 1 : n);
     if (want < 2) return BASIN_OK;
     BASIN_TRY(matrix_new(&s, nodes, edge, count, cls, error));
     BASIN_FREE_AT_EXIT double *vector = basin_array_new((size_t)n * (size_t)want, sizeof *vector);
@@ -310,7 +312,7 @@ static void reach_next(reached *r, const matrix *s) {
 }
 
 /* (P^t)_ii = (S^t)_ii = (S^a e_i) . (S^b e_i) with a + b = t: half the steps suffice. */
-static basin_status add_walks(float *value, int64_t width, const basin_position_spec *spec,
+static basin_status add_walks(float *value, int64_t width, const basin_position_options *o,
                               int64_t nodes, const int32_t *edge, int64_t count,
                               basin_error *error) {
     BASIN_AT_EXIT(matrix_free) matrix s = {0};
@@ -321,10 +323,10 @@ static basin_status add_walks(float *value, int64_t width, const basin_position_
     BASIN_TRY(BASIN_NEW(&r.is, nodes, positions_of, error));
     for (int64_t i = 0; i < nodes; i++) {
         double *now = step, *next = step + nodes;
-        float *out = value + (i + 1) * width + spec->vectors;
+        float *out = value + (i + 1) * width + o->vectors;
         now[i] = 1;
         r.node[0] = (int32_t)i, r.is[i] = true, r.count = 1;
-        for (int64_t t = 1; t <= spec->walks; t += 2) {
+        for (int64_t t = 1; t <= o->walks; t += 2) {
             double odd = 0, even = 0;
             reach_next(&r, &s);
             multiply(next, &s, now, r.node, r.count);
@@ -333,7 +335,7 @@ static basin_status add_walks(float *value, int64_t width, const basin_position_
                 odd += now[j] * next[j], even += next[j] * next[j];
             }
             out[t - 1] = (float)odd;
-            if (t < spec->walks) out[t] = (float)even;
+            if (t < o->walks) out[t] = (float)even;
             double *keep = now;
             now = next, next = keep;
         }
@@ -343,13 +345,13 @@ static basin_status add_walks(float *value, int64_t width, const basin_position_
     return BASIN_OK;
 }
 
-basin_status basin_positions_of(float *value, const basin_position_spec *spec, int64_t nodes,
+basin_status basin_positions_of(float *value, const basin_position_options *o, int64_t nodes,
                                 const int32_t *edge, int64_t count, basin_error *error) {
-    int64_t width = spec->vectors + spec->walks;
+    int64_t width = o->vectors + o->walks;
     memset(value, 0, (size_t)((nodes + 1) * width) * sizeof *value);
-    if (spec->vectors > 0) BASIN_TRY(add_vectors(value, width, spec, nodes, edge, count, error));
-    return spec->walks > 0 && nodes > 0 ? add_walks(value, width, spec, nodes, edge, count, error)
-                                        : BASIN_OK;
+    if (o->vectors > 0) BASIN_TRY(add_vectors(value, width, o, nodes, edge, count, error));
+    return o->walks > 0 && nodes > 0 ? add_walks(value, width, o, nodes, edge, count, error)
+                                     : BASIN_OK;
 }
 
 /* Walks along edges: how much likelier than in the long run is a random walk from one end of an

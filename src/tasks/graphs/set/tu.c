@@ -126,7 +126,9 @@ static basin_status load_archive(tu *t, const void *bytes, size_t size, basin_er
     struct archive_entry *entry;
     table *to;
     t->packed = size;
-    BASIN_TRY(basin_archive_open(&archive, bytes, size, t->path, "folder or archive of a TUDataset",
+    BASIN_TRY(basin_archive_open(&archive, bytes, size, t->path,
+                                 "folder or archive of a TUDataset (a table of molecules needs the "
+                                 "name of its column of SMILES)",
                                  error));
     for (;;) {
         int code = archive.archive_read_next_header(archive.reader, &entry);

@@ -61,7 +61,7 @@ static void check(const basin_graphset *set, int64_t before) {
 TEST_WITH(powers, folder_new, folder_remove) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     tiny_write(state, NULL, NULL);
-    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     add_walks(&set, WALKS, 0, set.graphs);
     check(&set, 1);
     assert_true(set.edge_attribute[6 * (1 + WALKS)] == 7);
@@ -74,7 +74,7 @@ TEST_WITH(packed, folder_new, folder_remove) {
     folder_path(path, state, "packed.set");
     block_graphs(&set, 5);
     assert_ok(basin_graphset_write(path, &set, &failure));
-    assert_ok(basin_graphset_read(&again, path, &failure));
+    assert_ok(basin_graphset_read(&again, path, NULL, &failure));
     add_walks(&again, WALKS, 0, again.graphs);
     check(&again, 0);
     free(again.edge_attribute);
@@ -139,7 +139,7 @@ TEST_WITH(further_apart, folder_new, folder_remove) {
     basin_graphset wide;
     float *value;
     tiny_write(state, NULL, NULL);
-    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     assert_ok(basin_graphset_widen(&wide, &set, 2, 0, set.graphs, &failure));
     assert_ok(basin_graphset_edge_walks(&value, &set, &wide, 3, 0, set.graphs, &failure));
     assert_int_equal(wide.edges, 6 + 10);
@@ -186,7 +186,7 @@ TEST(long_chains) {
         assert_true(fabs((double)end[-e] - ratio * (double)close[-e]) <
                     1e-4 * (1 + (double)end[-e]));
     basin_positions positions;
-    basin_position_spec spec = {.walks = 5};
+    basin_position_options spec = {.walks = 5};
     assert_ok(basin_positions_new(&positions, &set, &spec, 0, 2, &failure));
     assert_memory_equal(positions.value, positions.value + (LONG + 1) * 5, 100 * 5 * sizeof(float));
     basin_positions_free(&positions);

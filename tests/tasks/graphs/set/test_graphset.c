@@ -32,7 +32,7 @@ static void check_tiny(const basin_graphset *set) {
 TEST_WITH(reads_folder, folder_new, folder_remove) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     tiny_write(state, NULL, NULL);
-    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     check_tiny(&set);
 }
 
@@ -41,11 +41,11 @@ TEST_WITH(packed_form, folder_new, folder_remove) {
     char path[PATH_TEXT];
     basin_graphset set, again;
     tiny_write(state, NULL, NULL);
-    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     set.split[0] = 2, set.split[2] = 1;
     folder_path(path, state, "packed.set");
     assert_ok(basin_graphset_write(path, &set, &failure));
-    assert_ok(basin_graphset_read(&again, path, &failure));
+    assert_ok(basin_graphset_read(&again, path, NULL, &failure));
     check_tiny(&again);
     assert_non_null(again.file);
     assert_int_equal(again.split[0], 2);
@@ -53,12 +53,12 @@ TEST_WITH(packed_form, folder_new, folder_remove) {
     basin_graphset_free(&again);
     set.split[0] = INT64_MAX, set.split[1] = INT64_MAX, set.split[2] = 2; /* 0 where it overflows */
     assert_ok(basin_graphset_write(path, &set, &failure));
-    assert_failure(basin_graphset_read(&again, path, &failure), BASIN_BAD_FILE,
+    assert_failure(basin_graphset_read(&again, path, NULL, &failure), BASIN_BAD_FILE,
                    "a split into 9223372036854775807");
     set.split[0] = 2, set.split[1] = 0, set.split[2] = 1;
     set.edge[1] = 3; /* beyond the triangle */
     assert_ok(basin_graphset_write(path, &set, &failure));
-    assert_failure(basin_graphset_read(&again, path, &failure), BASIN_BAD_FILE,
+    assert_failure(basin_graphset_read(&again, path, NULL, &failure), BASIN_BAD_FILE,
                    "in a graph of 3 nodes");
     basin_graphset_free(&set);
 }
@@ -73,7 +73,7 @@ TEST_WITH(scattered_nodes, folder_new, folder_remove) {
     file_put(folder_path(path, state, "._T_A.txt"), "x", 1); /* macOS has these beside files */
     file_put(folder_path(path, state, "T_edge_labels.txt"), some, strlen(some));
     file_put(folder_path(path, state, "T_edge_attributes.txt"), some, strlen(some));
-    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     assert_int_equal(set.edges, 2);
     assert_int_equal(set.edge[0], 0); /* nodes 2 and 4 of the file are 0 and 1 of graph 1 */
     assert_int_equal(set.edge[1], 1);
@@ -88,7 +88,7 @@ TEST_WITH(no_edges, folder_new, folder_remove) {
     tiny_write(state, "T_A.txt", "");
     file_put(folder_path(path, state, "T_edge_labels.txt"), "", 0);
     file_put(folder_path(path, state, "T_edge_attributes.txt"), "", 0);
-    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     assert_int_equal(set.edges, 0);
 }
 
@@ -124,7 +124,7 @@ TEST_WITH(malformed, folder_new, folder_remove) {
         basin_graphset set;
         basin_error error = {0};
         tiny_write(state, bad[i].name, bad[i].text);
-        if (basin_graphset_read(&set, *state, &error) == BASIN_OK)
+        if (basin_graphset_read(&set, *state, NULL, &error) == BASIN_OK)
             fail_msg("%s '%s' was taken", bad[i].name, bad[i].text ? bad[i].text : "absent");
         if (!strstr(error.text, bad[i].wanted))
             fail_msg("'%s' is not in: %s", bad[i].wanted, error.text);
@@ -151,7 +151,7 @@ TEST_WITH(mutated, folder_new, folder_remove) {
                  round % 3 ? length : (size_t)basin_random_below(&random, length));
         basin_graphset set;
         basin_error error = {0};
-        if (basin_graphset_read(&set, *state, &error) == BASIN_OK) {
+        if (basin_graphset_read(&set, *state, NULL, &error) == BASIN_OK) {
             taken++;
             basin_graphset_free(&set);
         } else {
@@ -170,7 +170,7 @@ TEST_WITH(targets, folder_new, folder_remove) {
     tiny_write(state, "T_graph_labels.txt", NULL);
     folder_path(path, state, "T_graph_attributes.txt");
     file_put(path, values, strlen(values));
-    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
     assert_int_equal(set.targets, 1);
     assert_true(set.target[1] == -1.25f);
@@ -186,30 +186,30 @@ TEST_WITH(missing_targets, folder_new, folder_remove) {
     tiny_write(state, "T_graph_labels.txt", NULL);
     folder_path(path, state, "T_graph_attributes.txt");
     file_put(path, text, strlen(text));
-    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     folder_path(packed, state, "packed.safetensors");
     assert_ok(basin_graphset_write(packed, &set, &failure));
     basin_graphset_free(&set);
-    assert_ok(basin_graphset_read(&set, packed, &failure));
+    assert_ok(basin_graphset_read(&set, packed, NULL, &failure));
     assert_int_equal(set.targets, 3);
     for (int i = 0; i < 9; i++)
         assert_true(isnan(wanted[i]) ? isnan(set.target[i]) : set.target[i] == wanted[i]);
     basin_graphset_free(&set);
     unlink(packed);
     file_put(path, "1\ninf\n2\n", 8);
-    assert_failure(basin_graphset_read(&set, *state, &failure), BASIN_BAD_FILE,
+    assert_failure(basin_graphset_read(&set, *state, NULL, &failure), BASIN_BAD_FILE,
                    "'inf' is not a number; expected one, or nan");
     unlink(path);
     tiny_write(state, "T_node_attributes.txt", "1,2\nnan,2\n3,4\n5,6\n7,8\n9,9\n1,1\n2,2\n");
-    assert_int_equal(basin_graphset_read(&set, *state, &failure), BASIN_BAD_FILE);
+    assert_int_equal(basin_graphset_read(&set, *state, NULL, &failure), BASIN_BAD_FILE);
 }
 
 /* To predict with, labels may be anything; they say how many graphs there are. */
 TEST_WITH(reads_without_labels, folder_new, folder_remove) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     tiny_write(state, "T_graph_labels.txt", "1.75\nred\n\n?\n4\n");
-    assert_int_equal(basin_graphset_read(&set, *state, &failure), BASIN_BAD_FILE);
-    assert_ok(basin_graphset_read_bare(&set, *state, &failure));
+    assert_int_equal(basin_graphset_read(&set, *state, NULL, &failure), BASIN_BAD_FILE);
+    assert_ok(basin_graphset_read(&set, *state, &(basin_graphset_options){.bare = true}, &failure));
     assert_int_equal(set.graphs, 4);
     assert_int_equal(set.nodes, 8);
     assert_null(set.class_of);
@@ -237,7 +237,7 @@ static basin_status read_packed(void **state, const char *split, const int64_t *
     must(basin_bundle_meta_set(bundle, "split", split, error), error);
     must(basin_bundle_write(folder_path(path, state, "packed.set"), bundle, error), error);
     basin_bundle_free(bundle);
-    basin_status status = basin_graphset_read(&set, path, error);
+    basin_status status = basin_graphset_read(&set, path, NULL, error);
     if (!status) basin_graphset_free(&set);
     return status;
 }
@@ -247,7 +247,7 @@ static basin_status read_changed(void **state, const basin_graphset *set, basin_
     char path[PATH_TEXT];
     basin_graphset again;
     must(basin_graphset_write(folder_path(path, state, "changed.set"), set, error), error);
-    basin_status status = basin_graphset_read(&again, path, error);
+    basin_status status = basin_graphset_read(&again, path, NULL, error);
     if (!status) basin_graphset_free(&again);
     return status;
 }
@@ -256,7 +256,7 @@ TEST_WITH(packed_columns_that_lie, folder_new, folder_remove) {
     static int32_t labels[8 * 40];
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     tiny_write(state, NULL, NULL);
-    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     assert_ok(read_changed(state, &set, &failure));
     basin_graphset wide = set;
     wide.node_labels = 40; /* an encoding has room for 32 */
@@ -265,7 +265,7 @@ TEST_WITH(packed_columns_that_lie, folder_new, folder_remove) {
                    "40 columns of node labels");
     set.node_attribute[3] = NAN;
     assert_failure(read_changed(state, &set, &failure), BASIN_BAD_FILE,
-                   "'node_attribute' has nan at element 3");
+                   "node_attribute[3] is nan");
 }
 
 TEST_WITH(packed_sets_that_lie, folder_new, folder_remove) {
@@ -291,16 +291,17 @@ TEST_WITH(indicator_that_lies, folder_new, folder_remove) {
     char path[PATH_TEXT];
     tiny_write(state, "T_graph_indicator.txt", "1\n1\n1\n2\n2\n2\n2\n400000000\n");
     unlink(folder_path(path, state, "T_graph_labels.txt"));
-    assert_failure(basin_graphset_read(&set, *state, &failure), BASIN_BAD_FILE,
+    assert_failure(basin_graphset_read(&set, *state, NULL, &failure), BASIN_BAD_FILE,
                    "names graph 400000000 and has 8 lines");
     tiny_write(state, NULL, NULL);
     assert_int_equal(file_put(folder_path(path, state, "T_A.txt"), "1, 2\n\0002, 3\n", 11), 0);
-    assert_failure(basin_graphset_read(&set, *state, &failure), BASIN_BAD_FILE,
+    assert_failure(basin_graphset_read(&set, *state, NULL, &failure), BASIN_BAD_FILE,
                    "T_A.txt holds a zero byte");
     unlink(path);
     assert_int_equal(mkfifo(path, 0666), 0);
-    assert_int_equal(basin_graphset_read(&set, *state, &failure), BASIN_IO);
-    assert_failure(basin_graphset_read(&set, path, &failure), BASIN_IO, "is not a regular file");
+    assert_int_equal(basin_graphset_read(&set, *state, NULL, &failure), BASIN_IO);
+    assert_failure(basin_graphset_read(&set, path, NULL, &failure), BASIN_IO,
+                   "is not a regular file");
     unlink(path);
 }
 
@@ -309,8 +310,8 @@ TEST(real_tu) {
     FILE *file = fopen(BASIN_SOURCE "/../shared/data/tudataset/MUTAG.zip", "rb");
     if (!file) skip();
     fclose(file);
-    assert_ok(
-        basin_graphset_read(&set, BASIN_SOURCE "/../shared/data/tudataset/MUTAG.zip", &failure));
+    assert_ok(basin_graphset_read(&set, BASIN_SOURCE "/../shared/data/tudataset/MUTAG.zip", NULL,
+                                  &failure));
     assert_string_equal(set.name, "MUTAG");
     assert_int_equal(set.graphs, 188);
     assert_int_equal(set.nodes, 3371);
@@ -324,7 +325,9 @@ TEST(stratified) {
     int32_t class_of[COUNT];
     for (int i = 0; i < COUNT; i++) class_of[i] = i < 30 ? 0 : 1;
     basin_folds folds;
-    assert_ok(basin_folds_new(&folds, class_of, COUNT, 10, 0.1, 4, &failure));
+    basin_folds_options options = {.count = COUNT, .folds = 10, .inner = 0.1, .seed = 4};
+    options.class_of = class_of;
+    assert_ok(basin_folds_new(&folds, &options, &failure));
     int tested[COUNT] = {0};
     for (int64_t f = 0; f < 10; f++) {
         const basin_fold *fold = &folds.fold[f];
@@ -342,7 +345,8 @@ TEST(stratified) {
     }
     for (int i = 0; i < COUNT; i++) assert_int_equal(tested[i], 1);
     basin_folds_free(&folds);
-    assert_int_equal(basin_folds_new(&folds, class_of, 5, 10, 0.1, 4, &failure), BASIN_BAD_VALUE);
+    options.count = 5;
+    assert_int_equal(basin_folds_new(&folds, &options, &failure), BASIN_BAD_VALUE);
 }
 
 TEST_WITH(given_folds, folder_new, folder_remove) {
@@ -352,16 +356,19 @@ TEST_WITH(given_folds, folder_new, folder_remove) {
     file_put(folder_path(path, state, "S_train.index"), "0,1,2\n3,4,5\n", 12);
     file_put(folder_path(path, state, "S_val.index"), "3\n0\n", 4);
     file_put(folder_path(path, state, "S_test.index"), "4,5\n1,2\n", 8);
-    assert_ok(basin_folds_read(&folds, name, NULL, 6, 0.1, 0, &failure));
+    basin_folds_options options = {.kind = BASIN_FOLDS_READ, .count = 6, .inner = 0.1};
+    options.path = name;
+    assert_ok(basin_folds_new(&folds, &options, &failure));
     assert_int_equal(folds.folds, 2);
     assert_int_equal(folds.fold[1].count[0], 3);
     assert_int_equal(folds.fold[1].item[1][0], 0);
     assert_int_equal(folds.fold[0].item[2][1], 5);
     basin_folds_free(&folds);
     file_put(folder_path(path, state, "S_test.index"), "4,5\n1,3\n", 8);
-    assert_failure(basin_folds_read(&folds, name, NULL, 6, 0.1, 0, &failure), BASIN_BAD_FILE,
+    assert_failure(basin_folds_new(&folds, &options, &failure), BASIN_BAD_FILE,
                    "fold 2 has graph 3 twice");
-    assert_failure(basin_folds_read(&folds, name, NULL, 5, 0.1, 0, &failure), BASIN_BAD_FILE,
+    options.count = 5;
+    assert_failure(basin_folds_new(&folds, &options, &failure), BASIN_BAD_FILE,
                    "expected a number from 0 to 4");
 }
 
@@ -375,6 +382,6 @@ TEST_WITH(refuses_what_unpacks_to_too_much, folder_new, folder_remove) {
              (const char *)*state);
     assert_int_equal(system(line), 0);
     folder_path(path, state, "big.tgz");
-    assert_failure(basin_graphset_read(&set, path, &failure), BASIN_BAD_FILE,
+    assert_failure(basin_graphset_read(&set, path, NULL, &failure), BASIN_BAD_FILE,
                    "unpack to more than 100 times as many");
 }

@@ -12,9 +12,9 @@ static basin_status scenario(void *context) {
     basin_graphset_batch batch = {0};
     basin_folds folds = {0};
     float *walks = NULL;
-    basin_position_spec spec = {.vectors = 2, .walks = 2};
+    basin_position_options spec = {.vectors = 2, .walks = 2};
     basin_encoding_spec how = {.standardise = true, .degrees = 4};
-    basin_status status = basin_graphset_read(&set, context, NULL);
+    basin_status status = basin_graphset_read(&set, context, NULL, NULL);
     if (!status) status = basin_graphset_edge_walks(&walks, &set, &set, 2, 0, set.graphs, NULL);
     basin_graphset wide = {0};
     if (!status) status = basin_graphset_widen(&wide, &set, 2, 0, set.graphs, NULL);
@@ -24,7 +24,9 @@ static basin_status scenario(void *context) {
     if (!status)
         status = basin_graphset_batch_fill(&batch, &set, &encoding, &positions, graph, 3, true, 1,
                                            1, NULL);
-    if (!status) status = basin_folds_new(&folds, set.class_of, 3, 3, 0.5, 1, NULL);
+    basin_folds_options split = {.count = 3, .folds = 3, .inner = 0.5, .seed = 1};
+    split.class_of = set.class_of;
+    if (!status) status = basin_folds_new(&folds, &split, NULL);
     basin_folds_free(&folds);
     free(walks);
     basin_graphset_batch_free(&batch);
@@ -44,7 +46,7 @@ static basin_status molecules(void *context) {
     basin_graphset set;
     (void)context;
     basin_status status =
-        basin_graphset_read_molecules(&set, &(basin_molecules){.text = text, .count = 3}, NULL);
+        basin_graphset_read(&set, NULL, &(basin_graphset_options){.text = text, .count = 3}, NULL);
     basin_graphset_free(&set);
     return status;
 }

@@ -54,7 +54,7 @@ TEST(takes_values_and_node_classes) {
     static const int64_t node_class[] = {5, 5, 3, 3, 5};
     a.graph_class = NULL, a.node_class = node_class;
     if (basin_graphset_from_arrays(&set, &a, &error)) fail_msg("%s", error.text);
-    assert_true(set.task == BASIN_NODE_CLASSES && set.class_of[2] == 0);
+    assert_true(set.task == BASIN_GRAPHS_NODE_CLASSES && set.class_of[2] == 0);
     basin_graphset_free(&set);
     a.node_class = NULL, a.target = colour, a.targets = 2, a.split[0] = a.split[2] = 1;
     if (basin_graphset_from_arrays(&set, &a, &error)) fail_msg("%s", error.text);
@@ -84,7 +84,7 @@ TEST(refuses_wrong_arrays) {
     a = sample(), a.node_attribute = NULL;
     refuse(&a, "node_attribute has 1 columns and no array");
     a = sample(), a.node_labels = 33;
-    refuse(&a, "node_label has 33 columns; expected at most 32");
+    refuse(&a, "33 columns of node labels");
     a = sample(), a.target = colour, a.targets = 1;
     refuse(&a, "2 of graph_class, node_class and target");
     a = sample(), a.split[0] = INT64_MAX, a.split[1] = INT64_MAX;

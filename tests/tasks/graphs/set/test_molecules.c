@@ -153,8 +153,8 @@ TEST(stereo) {
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
-        basin_molecules spec = {.text = &table[i].smiles, .count = 1, .stereo = true};
-        assert_ok(basin_graphset_read_molecules(&set, &spec, &failure));
+        basin_graphset_options spec = {.text = &table[i].smiles, .count = 1, .stereo = true};
+        assert_ok(basin_graphset_read(&set, NULL, &spec, &failure));
         int turns[2] = {0}, sides[2] = {0};
         for (int64_t n = 0; n < set.nodes; n++)
             if (set.node_label[4 * n + 3] > 1) turns[set.node_label[4 * n + 3] - 2]++;
@@ -205,24 +205,25 @@ TEST_WITH(words_of_classes, folder_new, folder_remove) {
     char path[PATH_TEXT];
     basin_graphset set, other;
     write_text(path, state, "m.csv", "smiles,y\nC,low\nCC,high\nCCC,mid\n");
-    assert_ok(basin_graphset_read_molecules(&set, &(basin_molecules){.path = path, .target = "y"},
-                                            &failure));
+    assert_ok(basin_graphset_read(&set, path, &(basin_graphset_options){.target = "y"}, &failure));
     assert_string_equal(set.columns, "y\n\thigh\n\tlow\n\tmid");
-    basin_molecules again = {.path = path, .target = set.columns};
+    assert_string_equal(set.column[2], "mid");
+    basin_graphset_options again = {.target = set.columns};
     write_text(path, state, "m.csv", "smiles,y\nC,mid\nCC,low\n");
-    assert_ok(basin_graphset_read_molecules(&other, &again, &failure));
+    assert_ok(basin_graphset_read(&other, path, &again, &failure));
     assert_true(other.classes == 2 && other.class_value[0] == 1 && other.class_value[1] == 2);
     assert_true(other.class_of[0] == 1 && other.class_of[1] == 0);
+    assert_string_equal(other.column[0], "low");
     assert_string_equal(other.columns, set.columns);
     basin_graphset_free(&other);
     write_text(path, state, "m.csv", "smiles,y\nC,mid\nCC,tall\n");
-    assert_failure(basin_graphset_read_molecules(&other, &again, &failure), BASIN_BAD_VALUE,
+    assert_failure(basin_graphset_read(&other, path, &again, &failure), BASIN_BAD_VALUE,
                    "line 3: column 'y' has 'tall', which is not a class of the model");
     write_text(path, state, "m.csv", "smiles,y\nC,1\nCC,0\n");
-    assert_failure(basin_graphset_read_molecules(&other, &again, &failure), BASIN_BAD_VALUE,
+    assert_failure(basin_graphset_read(&other, path, &again, &failure), BASIN_BAD_VALUE,
                    "line 2: column 'y' has '1', which is not a class of the model");
-    again = (basin_molecules){.path = path, .target = "y", .values = true};
-    assert_ok(basin_graphset_read_molecules(&other, &again, &failure));
+    again = (basin_graphset_options){.target = "y", .values = true};
+    assert_ok(basin_graphset_read(&other, path, &again, &failure));
     assert_int_equal(other.task, BASIN_GRAPHS_VALUES); /* of a model of values: not classes */
     basin_graphset_free(&other);
     basin_graphset_free(&set);
@@ -233,8 +234,7 @@ TEST_WITH(tables, folder_new, folder_remove) {
     basin_graphset set, again;
     write_text(path, state, "m.csv", table);
     folder_path(packed, state, "m.safetensors");
-    assert_ok(basin_graphset_read_molecules(&set, &(basin_molecules){.path = path, .target = "y"},
-                                            &failure));
+    assert_ok(basin_graphset_read(&set, path, &(basin_graphset_options){.target = "y"}, &failure));
     assert_int_equal(set.graphs, 2); /* b is none, d has no y */
     assert_int_equal(set.task, BASIN_GRAPHS_CLASSES);
     assert_int_equal(set.line[1], 4);
@@ -243,51 +243,52 @@ TEST_WITH(tables, folder_new, folder_remove) {
     assert_non_null(strstr(set.note, "1 of 2 molecules are of several parts"));
     assert_non_null(strstr(set.note, "1 of 4 molecules have no value"));
     assert_ok(basin_graphset_write(packed, &set, &failure));
-    assert_ok(basin_graphset_read(&again, packed, &failure));
+    assert_ok(basin_graphset_read(&again, packed, NULL, &failure));
     assert_string_equal(again.id + again.id_start[1], "c");
     assert_string_equal(again.columns, "y");
     assert_int_equal(again.line[1], 4);
     basin_graphset_free(&again);
     basin_graphset_free(&set);
-    assert_ok(basin_graphset_read_molecules(
-        &set, &(basin_molecules){.path = path, .target = "word"}, &failure));
+    assert_ok(
+        basin_graphset_read(&set, path, &(basin_graphset_options){.target = "word"}, &failure));
     assert_non_null(strstr(set.note, "0 is 'no', 1 is 'yes'"));
     assert_int_equal(set.class_of[0], 1);
     basin_graphset_free(&set);
-    assert_ok(basin_graphset_read_molecules(&set, &(basin_molecules){.path = path, .target = "z,y"},
-                                            &failure));
+    assert_ok(
+        basin_graphset_read(&set, path, &(basin_graphset_options){.target = "z,y"}, &failure));
     assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
     assert_int_equal(set.graphs, 3);
     assert_string_equal(set.columns, "z\ny");
+    assert_string_equal(set.column[1], "y");
     assert_true(set.target[0] == 0.5F && isnan(set.target[2]));
     basin_graphset_free(&set);
-    assert_failure(basin_graphset_read_molecules(
-                       &set, &(basin_molecules){.path = path, .target = "w"}, &failure),
-                   BASIN_BAD_VALUE, "no column 'w' of targets; its columns: id, SMILES");
-    assert_failure(basin_graphset_read_molecules(
-                       &set, &(basin_molecules){.path = path, .target = "z,word"}, &failure),
-                   BASIN_BAD_VALUE, "column 'word' has 'yes'");
-    write_text(path, state, "m.csv", "SMILES,y,SMILES\nC,1,CC\n");
-    assert_failure(basin_graphset_read_molecules(
-                       &set, &(basin_molecules){.path = path, .target = "y"}, &failure),
-                   BASIN_BAD_VALUE, "two columns are called 'SMILES'");
-    write_text(path, state, "m.csv", "SMILES,y\nC,yes\nCC,900000\n");
-    assert_failure(basin_graphset_read_molecules(
-                       &set, &(basin_molecules){.path = path, .target = "y"}, &failure),
-                   BASIN_BAD_VALUE, "column 'y' has '900000', after words; expected only numbers");
     assert_failure(
-        basin_graphset_read_molecules(
-            &set, &(basin_molecules){.path = path, .target = "y", .values = true}, &failure),
-        BASIN_BAD_VALUE, "line 2: column 'y' has 'yes', expected a number");
+        basin_graphset_read(&set, path, &(basin_graphset_options){.target = "w"}, &failure),
+        BASIN_BAD_VALUE, "no column 'w' of targets; its columns: id, SMILES");
+    assert_failure(
+        basin_graphset_read(&set, path, &(basin_graphset_options){.target = "z,word"}, &failure),
+        BASIN_BAD_VALUE, "column 'word' has 'yes'");
+    write_text(path, state, "m.csv", "SMILES,y,SMILES\nC,1,CC\n");
+    assert_failure(
+        basin_graphset_read(&set, path, &(basin_graphset_options){.target = "y"}, &failure),
+        BASIN_BAD_VALUE, "two columns are called 'SMILES'");
+    write_text(path, state, "m.csv", "SMILES,y\nC,yes\nCC,900000\n");
+    assert_failure(
+        basin_graphset_read(&set, path, &(basin_graphset_options){.target = "y"}, &failure),
+        BASIN_BAD_VALUE, "column 'y' has '900000', after words; expected only numbers");
+    assert_failure(basin_graphset_read(&set, path,
+                                       &(basin_graphset_options){.target = "y", .values = true},
+                                       &failure),
+                   BASIN_BAD_VALUE, "line 2: column 'y' has 'yes', expected a number");
     write_text(path, state, "m.csv", "SMILES,y\nC,1e30\nCC,1\n");
-    assert_ok(basin_graphset_read_molecules(&set, &(basin_molecules){.path = path, .target = "y"},
-                                            &failure));
+    assert_ok(basin_graphset_read(&set, path, &(basin_graphset_options){.target = "y"}, &failure));
     assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
     basin_graphset_free(&set);
-    assert_failure(
-        basin_graphset_read_molecules(
-            &set, &(basin_molecules){.text = (const char *const[]){"X"}, .count = 1}, &failure),
-        BASIN_BAD_VALUE, "none of 1 molecules can be used: 'X': character 1");
+    assert_failure(basin_graphset_read(
+                       &set, NULL,
+                       &(basin_graphset_options){.text = (const char *const[]){"X"}, .count = 1},
+                       &failure),
+                   BASIN_BAD_VALUE, "none of 1 molecules can be used: 'X': character 1");
 }
 
 /* Three digits behind a comma are no thousands where other numbers say so, and no fraction where
@@ -303,15 +304,15 @@ TEST_WITH(decimal_commas, folder_new, folder_remove) {
     basin_graphset set;
     for (int i = 0; i < 3; i++) {
         write_text(path, state, "m.csv", read[i]);
-        basin_molecules spec = {.path = path, .target = "y"};
-        assert_ok(basin_graphset_read_molecules(&set, &spec, &failure));
+        basin_graphset_options spec = {.target = "y"};
+        assert_ok(basin_graphset_read(&set, path, &spec, &failure));
         assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
         assert_true(set.target[0] == -8.804F && set.target[1] == 0.5F && set.target[2] == 2);
         const char *note = "2 of 3 molecules have a number with a decimal comma";
         assert_true((set.note && strstr(set.note, note)) == (i < 2));
         basin_graphset_free(&set);
         write_text(path, state, "m.csv", refused[i]);
-        assert_failure(basin_graphset_read_molecules(&set, &spec, &failure), BASIN_BAD_VALUE,
+        assert_failure(basin_graphset_read(&set, path, &spec, &failure), BASIN_BAD_VALUE,
                        "after numbers");
     }
     static const char *const unclear[][2] = {
@@ -322,18 +323,18 @@ TEST_WITH(decimal_commas, folder_new, folder_remove) {
         {"SMILES,y\nC,2\nCC,\"1,234\"\n", "after numbers"}};
     for (int i = 0; i < 5; i++) {
         write_text(path, state, "m.csv", unclear[i][0]);
-        basin_molecules spec = {.path = path, .target = i == 3 ? "y,z" : "y"};
-        assert_failure(basin_graphset_read_molecules(&set, &spec, &failure), BASIN_BAD_VALUE,
+        basin_graphset_options spec = {.target = i == 3 ? "y,z" : "y"};
+        assert_failure(basin_graphset_read(&set, path, &spec, &failure), BASIN_BAD_VALUE,
                        unclear[i][1]);
     }
     write_text(path, state, "m.csv", "SMILES\ty\tz\nC\t1,5\t2,5\nCC\t1\t2\n");
-    basin_molecules two = {.path = path, .target = "y,z"};
-    assert_ok(basin_graphset_read_molecules(&set, &two, &failure));
+    basin_graphset_options two = {.target = "y,z"};
+    assert_ok(basin_graphset_read(&set, path, &two, &failure));
     assert_non_null(strstr(set.note, "1 of 2 molecules have a number with a decimal comma"));
     basin_graphset_free(&set);
     write_text(path, state, "m.csv", "SMILES,y\nC,2-\nCC,2+\nCCC,2-\n"); /* words */
     two.target = "y";
-    assert_ok(basin_graphset_read_molecules(&set, &two, &failure));
+    assert_ok(basin_graphset_read(&set, path, &two, &failure));
     assert_int_equal(set.classes, 2);
     basin_graphset_free(&set);
 }
@@ -372,7 +373,7 @@ TEST_WITH(symbols_of_molblocks, folder_new, folder_remove) {
                  "    0.0000    0.0000    0.0000 %-3s 0  0\nM  END\n$$$$\n%s",
                  i, symbol[i], i == 1 ? "$$$$\n" : "");
     write_text(path, state, "m.sdf", text);
-    assert_ok(basin_graphset_read_molecules(&set, &(basin_molecules){.path = path}, &failure));
+    assert_ok(basin_graphset_read(&set, path, NULL, &failure));
     assert_int_equal(set.graphs, 5);
     for (int i = 0; i < 5; i++) assert_int_equal(set.node_label[4 * i], i < 2 ? 17 : 0);
     assert_string_equal(set.id + set.id_start[2], "m2");
@@ -406,9 +407,9 @@ TEST_WITH(molblocks, folder_new, folder_remove) {
     char path[PATH_TEXT];
     basin_graphset set, smiles;
     file_put(folder_path(path, state, "m.sdf"), text, strlen(text));
-    basin_molecules spec = {.path = path, .target = "y"}, other = {.text = same, .count = 3};
-    assert_ok(basin_graphset_read_molecules(&set, &spec, &failure));
-    assert_ok(basin_graphset_read_molecules(&smiles, &other, &failure));
+    basin_graphset_options spec = {.target = "y"}, other = {.text = same, .count = 3};
+    assert_ok(basin_graphset_read(&set, path, &spec, &failure));
+    assert_ok(basin_graphset_read(&smiles, NULL, &other, &failure));
     assert_int_equal(set.graphs, 3);
     assert_string_equal(set.id + set.id_start[2], "salt");
     assert_int_equal(set.line[2], 4);
@@ -420,7 +421,7 @@ TEST_WITH(molblocks, folder_new, folder_remove) {
     basin_graphset_free(&set);
     basin_graphset_free(&smiles);
     spec.target = "z";
-    assert_failure(basin_graphset_read_molecules(&set, &spec, &failure), BASIN_BAD_VALUE,
+    assert_failure(basin_graphset_read(&set, path, &spec, &failure), BASIN_BAD_VALUE,
                    "its columns: molblock, title, y, say");
 }
 
@@ -505,8 +506,8 @@ TEST_WITH(notes_on_tables, folder_new, folder_remove) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
         file_put(folder_path(path, state, all[i].file), all[i].text, strlen(all[i].text));
-        basin_molecules spec = {.path = path, .target = all[i].target, .values = all[i].values};
-        assert_ok(basin_graphset_read_molecules(&set, &spec, &failure));
+        basin_graphset_options spec = {.target = all[i].target, .values = all[i].values};
+        assert_ok(basin_graphset_read(&set, path, &spec, &failure));
         assert_int_equal(set.graphs, all[i].graphs);
         if (!strstr(set.note, all[i].note)) fail_msg("%s: %s", all[i].file, set.note);
         if (!i) assert_string_equal(set.id + set.id_start[0], "eth\"anol");
@@ -514,7 +515,7 @@ TEST_WITH(notes_on_tables, folder_new, folder_remove) {
     }
     file_put(folder_path(path, state, "g.csv"), "smiles,y\nC,\n", 12);
     basin_graphset set;
-    assert_failure(basin_graphset_read_molecules(
-                       &set, &(basin_molecules){.path = path, .target = "y"}, &failure),
-                   BASIN_BAD_VALUE, "the cells of the target are empty");
+    assert_failure(
+        basin_graphset_read(&set, path, &(basin_graphset_options){.target = "y"}, &failure),
+        BASIN_BAD_VALUE, "the cells of the target are empty");
 }

@@ -45,7 +45,7 @@ TEST(rings) {
         int64_t n = size[i];
         int32_t *edge = ring_of(n);
         float *value = malloc((size_t)((n + 1) * K) * sizeof *value);
-        basin_position_spec spec = {.vectors = K};
+        basin_position_options spec = {.vectors = K};
         assert_ok(basin_positions_of(value, &spec, n, edge, n, &failure));
         for (int64_t c = 0; c < K; c++) {
             double lambda, want = 1 - cos(2 * acos(-1) * (double)(c / 2 + 1) / (double)n);
@@ -73,7 +73,7 @@ TEST(large_graphs) {
         edge[2 * e] = a, edge[2 * e + 1] = part + other;
     }
     edge[2 * EDGES] = 0, edge[2 * EDGES + 1] = PART;
-    basin_position_spec spec = {.vectors = K};
+    basin_position_options spec = {.vectors = K};
     assert_ok(basin_positions_of(value, &spec, N, edge, EDGES + 1, &failure));
     double before = -1;
     for (int c = 0; c < K; c++) {
@@ -107,7 +107,7 @@ TEST(large_graphs) {
 TEST(short_graphs) {
     static const int32_t edge[] = {0, 1};
     float value[3 * 4];
-    basin_position_spec spec = {.vectors = 4};
+    basin_position_options spec = {.vectors = 4};
     assert_ok(basin_positions_of(value, &spec, 2, edge, 1, &failure));
     assert_true(fabs(fabs((double)value[4]) - sqrt(0.5)) < 1e-6);
     assert_true(fabs((double)(value[4] + value[8])) < 1e-6);
@@ -129,7 +129,7 @@ TEST(signs) {
     int64_t order[N];
     int32_t moved[2 * EDGES];
     float a[(N + 1) * K], b[(N + 1) * K];
-    basin_position_spec spec = {.vectors = K};
+    basin_position_options spec = {.vectors = K};
     assert_ok(basin_positions_of(a, &spec, N, edge, EDGES, &failure));
     for (uint64_t seed = 0; seed < 5; seed++) {
         basin_random_permutation(order, N, seed, 3);
@@ -146,7 +146,7 @@ TEST(walks) {
     static const int32_t edge[] = {0, 1, 1, 2, 2, 0};
     static const float want[] = {0, 0.5f, 0.25f, 0.375f, 0.3125f};
     float value[4 * 5];
-    basin_position_spec spec = {.walks = 5};
+    basin_position_options spec = {.walks = 5};
     assert_ok(basin_positions_of(value, &spec, 3, edge, 3, &failure));
     for (int i = 0; i < 3; i++)
         for (int t = 0; t < 5; t++) assert_true(fabsf(value[(i + 1) * 5 + t] - want[t]) < 1e-6f);
@@ -156,7 +156,7 @@ TEST(walks) {
 TEST(parts) {
     basin_graphset set;
     basin_positions all, part;
-    basin_position_spec spec = {.vectors = 2, .walks = 3};
+    basin_position_options spec = {.vectors = 2, .walks = 3};
     block_graphs(&set, 7);
     assert_ok(basin_positions_new(&part, &set, &spec, 3, 2, &failure));
     assert_ok(basin_positions_new(&all, &set, &spec, 0, set.graphs, &failure));
@@ -176,11 +176,11 @@ TEST_WITH(batch_of_tiny, folder_new, folder_remove) {
     basin_positions positions;
     BASIN_AT_EXIT(basin_graphset_encoding_free) basin_graphset_encoding e;
     basin_graphset_batch b = {0};
-    basin_position_spec spec = {.vectors = 2};
+    basin_position_options spec = {.vectors = 2};
     basin_encoding_spec how = {.degrees = 3, .edge_sums = true, .standardise = true};
     static const int64_t all[] = {0, 1, 2}, two[] = {1, 0};
     tiny_write(state, NULL, NULL);
-    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     assert_ok(basin_positions_new(&positions, &set, &spec, 0, set.graphs, &failure));
     assert_ok(basin_graphset_encoding_new(&e, &set, all, 3, &how, &failure));
     assert_int_equal(e.edge_features, 1 + 3);
@@ -218,7 +218,7 @@ TEST_WITH(bare_nodes, folder_new, folder_remove) {
     char path[PATH_TEXT];
     tiny_write(state, "T_node_labels.txt", NULL);
     unlink(folder_path(path, state, "T_node_attributes.txt"));
-    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         basin_encoding_spec how = {.degrees = wanted[i][0]};
         assert_ok(basin_graphset_encoding_new(&e, &set, all, 3, &how, &failure));
@@ -234,7 +234,7 @@ TEST_WITH(small_units, folder_new, folder_remove) {
     basin_encoding_spec how = {.standardise = true};
     static const int64_t all[] = {0, 1, 2};
     tiny_write(state, NULL, NULL);
-    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     for (int i = 0; i < 8; i++) {
         set.node_attribute[2 * i] *= 1e-10f;
         set.node_attribute[2 * i + 1] = 0.3f;
@@ -250,11 +250,11 @@ TEST_WITH(flips, folder_new, folder_remove) {
     basin_positions positions;
     BASIN_AT_EXIT(basin_graphset_encoding_free) basin_graphset_encoding e;
     basin_graphset_batch a = {0}, b = {0};
-    basin_position_spec spec = {.vectors = 2, .walks = 1};
+    basin_position_options spec = {.vectors = 2, .walks = 1};
     basin_encoding_spec how = {.degrees = 0};
     static const int64_t one[] = {1}, two[] = {0, 1};
     tiny_write(state, NULL, NULL);
-    assert_ok(basin_graphset_read(&set, *state, &failure));
+    assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     assert_ok(basin_positions_new(&positions, &set, &spec, 0, set.graphs, &failure));
     assert_ok(basin_graphset_encoding_new(&e, &set, two, 2, &how, &failure));
     int turned = 0;

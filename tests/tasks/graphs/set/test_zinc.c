@@ -49,13 +49,13 @@ TEST_WITH(molecules_that_lie, folder_new, folder_remove) {
         memcpy(edge, zinc_edge, sizeof edge);
         edge[1] = end[i];
         write_zinc(path, edge, zinc_atom, zinc_y, false);
-        assert_failure(basin_graphset_read(&set, path, &failure), BASIN_BAD_FILE,
+        assert_failure(basin_graphset_read(&set, path, NULL, &failure), BASIN_BAD_FILE,
                        "a bond must join two atoms of its molecule");
     }
     memcpy(atom, zinc_atom, sizeof atom);
     atom[4] = (INT64_C(1) << 32) + 27;
     write_zinc(path, zinc_edge, atom, zinc_y, false);
-    assert_failure(basin_graphset_read(&set, path, &failure), BASIN_BAD_FILE,
+    assert_failure(basin_graphset_read(&set, path, NULL, &failure), BASIN_BAD_FILE,
                    "must lie between 0 and 2^31 - 1");
 }
 
@@ -65,7 +65,7 @@ TEST_WITH(arrays_that_are_turned, folder_new, folder_remove) {
     char path[PATH_TEXT];
     basin_graphset set;
     write_zinc(folder_path(path, state, "zinc.npz"), edge, zinc_atom, zinc_y, true);
-    assert_failure(basin_graphset_read(&set, path, &failure), BASIN_BAD_FILE,
+    assert_failure(basin_graphset_read(&set, path, NULL, &failure), BASIN_BAD_FILE,
                    "'train' do not fit: edge must have one row per bond");
 }
 
@@ -75,10 +75,10 @@ TEST_WITH(targets_without_end, folder_new, folder_remove) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     folder_path(path, state, "zinc.npz");
     write_zinc(path, zinc_edge, zinc_atom, y[0], false);
-    assert_failure(basin_graphset_read(&set, path, &failure), BASIN_BAD_FILE,
+    assert_failure(basin_graphset_read(&set, path, NULL, &failure), BASIN_BAD_FILE,
                    "targets must be finite, or nan");
     write_zinc(path, zinc_edge, zinc_atom, y[1], false);
-    assert_ok(basin_graphset_read(&set, path, &failure));
+    assert_ok(basin_graphset_read(&set, path, NULL, &failure));
     assert_true(isnan(set.target[0]) && set.target[1] == 1);
 }
 
@@ -86,7 +86,7 @@ TEST_WITH(molecules, folder_new, folder_remove) {
     char path[PATH_TEXT];
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     write_zinc(folder_path(path, state, "zinc.npz"), zinc_edge, zinc_atom, zinc_y, false);
-    assert_ok(basin_graphset_read(&set, path, &failure));
+    assert_ok(basin_graphset_read(&set, path, NULL, &failure));
     assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
     assert_int_equal(set.graphs, 6);
     assert_int_equal(set.split[1], 2);
@@ -103,7 +103,8 @@ TEST(real_zinc) {
     FILE *file = fopen(BASIN_SOURCE "/../shared/data/zinc/zinc12k.npz", "rb");
     if (!file) skip();
     fclose(file);
-    assert_ok(basin_graphset_read(&set, BASIN_SOURCE "/../shared/data/zinc/zinc12k.npz", &failure));
+    assert_ok(
+        basin_graphset_read(&set, BASIN_SOURCE "/../shared/data/zinc/zinc12k.npz", NULL, &failure));
     assert_int_equal(set.graphs, 12000);
     assert_int_equal(set.nodes, 231464 + 23083 + 23117);
     assert_int_equal(set.edges, 2 * (248891 + 24846 + 24860));
