@@ -1,9 +1,66 @@
-/* basin bench: times the block, its parts and the training step at a given shape. */
+/* basin bench: times the block, its parts and the training step at a given shape. The items take
+ * turns, so that a busy neighbour affects them all, and each has a median. */
 #include <sys/resource.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "base/info.h"
-#include "program/bench/bench.h"
+#include "base/parallel.h"
+#include "base/sort.h"
+#include "basin/random.h"
+#include "basin/tasks/networks.h"
 #include "program/cli.h"
+#include "tasks/common/run/run.h"
+#include "tasks/pictures/net.h"
+
+enum { MAX_ROUNDS = 101, MAX_ITEMS = 8, MAX_INPUTS = 4 };
+
+/* Sizes of a run. Those of the other kind are 0. */
+typedef struct bench_shape {
+    const char *name;
+    int64_t batch, tokens, patch;   /* images */
+    int64_t nodes, edges, features; /* graphs; edges counts both directions */
+    int64_t dim, heads, head_dim, memories, steps;
+} bench_shape;
+
+/* What is timed: one plan. */
+typedef struct timing {
+    const char *key, *name; /* "forward", "whole forward pass" */
+    basin_expr output[4];
+    int outputs;
+    double flops; /* of the matrix products of one run; 0 where they are not counted */
+    double bytes; /* that a run without products reads and writes, likewise */
+    basin_plan *plan;
+    double median, least;
+    double seconds[MAX_ROUNDS];
+} timing;
+
+/* What the machine can do: operations and bytes per second; 0 where that was not measured. */
+typedef struct machine_limit {
+    double f32, bf16; /* multiply-adds in registers, two operations each */
+    double memory;    /* x = y + a z of arrays that no cache holds: three passes */
+} machine_limit;
+
+typedef struct benchmark {
+    bench_shape shape;
+    bool recompute, whole; /* whole: only the forward pass and the training step */
+    uint64_t seed;
+    basin_backend *backend;
+    basin_store *store;
+    basin_graph *graph;
+    basin_params params;
+    basin_optimizer adamw;
+    basin_pairs pairs; /* of graphs; */
+    basin_pattern pattern;
+    basin_expr input[MAX_INPUTS];
+    double share[MAX_INPUTS]; /* of ones in an input of 0 and 1; 0: normal numbers */
+    int inputs;
+    basin_plan_stats training; /* of the training step */
+    timing item[MAX_ITEMS];
+    int items;
+    int64_t peak;           /* bytes of the process once all has run */
+    machine_limit limit[2]; /* of one thread and of all, on cpu */
+} benchmark;
 
 typedef struct options {
     BASIN_ARGS;
@@ -37,7 +94,7 @@ static const basin_option table[] = {
     BASIN_FLAG(whole, "whole"),
     BASIN_TEXT(only, 0, "only", "KEY"),
     BASIN_FLAG(calls, "calls"),
-    BASIN_INTEGER(rounds, "rounds", "R", 1, BASIN_BENCH_ROUNDS, .needs = "calls=off", .initial = 5),
+    BASIN_INTEGER(rounds, "rounds", "R", 1, MAX_ROUNDS, .needs = "calls=off", .initial = 5),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTION_SEED,
     BASIN_OPTION_QUIET,
@@ -45,7 +102,7 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
-static const basin_bench_shape shapes[] = {
+static const bench_shape shapes[] = {
     {"paper", 4, 196, 768, 0, 0, 0, 768, 12, 64, 3072, 12},
     {"image-small", 16, 64, 48, 0, 0, 0, 128, 4, 32, 512, 12},
     {"amazon", 0, 0, 0, 11944, 8796784, 25, 128, 2, 128, 640, 1},
@@ -55,7 +112,7 @@ static const basin_bench_shape shapes[] = {
 
 /* Sizes of a shape, and the options that override them. */
 #define SIZE_OF(name)                                                                              \
-    { #name, offsetof(basin_bench_shape, name), offsetof(options, name) }
+    { #name, offsetof(bench_shape, name), offsetof(options, name) }
 static const struct {
     const char *name;
     size_t size, option;
@@ -64,8 +121,8 @@ static const struct {
              SIZE_OF(head_dim), SIZE_OF(memories), SIZE_OF(steps)};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-static basin_bench_shape read_shape(const options *o) {
-    basin_bench_shape s = shapes[0];
+static bench_shape read_shape(const options *o) {
+    bench_shape s = shapes[0];
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         if (!strcmp(shapes[i].name, o->shape)) s = shapes[i];
     for (int i = 0; i < SIZES; i++) {
@@ -75,34 +132,367 @@ static basin_bench_shape read_shape(const options *o) {
     return s;
 }
 
-static basin_status measure(basin_bench *bench, options *o, basin_error *error) {
+/* ---- items: plans with their inputs ---- */
+
+/* Numbers for an input, by its name. */
+static basin_status write_input(benchmark *b, basin_plan *plan, int i, basin_error *error) {
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor = {0};
+    basin_expr input = b->input[i];
+    BASIN_TRY(basin_tensor_new(&tensor, BASIN_F32, basin_expr_shape(input), error));
+    float *number = tensor.data;
+    size_t count = (size_t)basin_shape_count(tensor.shape);
+    uint64_t stream = 1000 + (uint64_t)strlen(basin_expr_name(input));
+    if (b->share[i] > 0) {
+        basin_random_fill_uniform(number, b->seed, stream, 0, count);
+        for (size_t k = 0; k < count; k++) number[k] = (double)number[k] < b->share[i] ? 1 : 0;
+    } else {
+        basin_random_fill_normal(number, b->seed, stream, 0, count);
+    }
+    return basin_plan_write(plan, input, &tensor, error);
+}
+
+static basin_expr add_input(benchmark *b, const char *name, basin_shape shape, double share) {
+    b->share[b->inputs] = share;
+    return b->input[b->inputs++] = basin_input(b->graph, name, shape);
+}
+
+static basin_status add_item(benchmark *b, const timing *what, const basin_plan_spec *spec,
+                             basin_error *error) {
+    timing *added = &b->item[b->items];
+    *added = *what;
+    BASIN_TRY(basin_plan_new(&added->plan, b->store, spec, error));
+    b->items++;
+    for (int i = 0; i < b->inputs; i++) BASIN_TRY(write_input(b, added->plan, i, error));
+    return b->shape.nodes ? basin_pairs_write(added->plan, &b->pattern, &b->pairs, error)
+                          : BASIN_OK;
+}
+
+static basin_status add_items(benchmark *b, const timing *what, int count, basin_error *error) {
+    for (int i = 0; i < count; i++)
+        BASIN_TRY(add_item(b, &what[i],
+                           &(basin_plan_spec){.output = what[i].output, .outputs = what[i].outputs},
+                           error));
+    return BASIN_OK;
+}
+
+static basin_status add_training(benchmark *b, basin_expr loss, double flops, basin_error *error) {
+    basin_optimizer_config config = BASIN_OPTIMIZER_DEFAULT;
+    BASIN_TRY(basin_optimizer_new(&b->adamw, &b->params, loss, &config, error));
+    timing what = {"training", "training step with AdamW", .flops = flops};
+    basin_plan_spec spec = {
+        .output = &loss, .outputs = 1, .update = b->adamw.update, .updates = b->adamw.updates};
+    BASIN_TRY(add_item(b, &what, &spec, error));
+    basin_plan *plan = b->item[b->items - 1].plan;
+    b->training = basin_plan_stats_of(plan);
+    return basin_optimizer_write(&b->adamw, plan, 1, 1e-5, error);
+}
+
+/* The settings of a block of this shape, with a beta per head. */
+static basin_block_config block_of(const bench_shape *shape) {
+    return (basin_block_config){.dim = shape->dim,
+                                .heads = shape->heads,
+                                .head_dim = shape->head_dim,
+                                .memories = shape->memories,
+                                .learn_beta = true,
+                                .init_query = {BASIN_INIT_NORMAL, 0.02},
+                                .init_memory = {BASIN_INIT_NORMAL, 0.02}};
+}
+
+/* ---- images ---- */
+
+/* Layer norm, projections, the forces of both terms, and one whole step. `project`, `pairs` and
+ * `hopfield` are the operations of a step: projections of Q and K, attention between them,
+ * memories. */
+static basin_status add_parts(benchmark *b, const basin_block *block, double project, double pairs,
+                              double hopfield, basin_error *error) {
+    const bench_shape *s = &b->shape;
+    basin_expr x = add_input(b, "x", BASIN_SHAPE(s->batch, s->tokens, s->dim), 0);
+    basin_pattern pattern = BASIN_OTHER_PAIRS;
+    basin_expr attention =
+        basin_energy_attention(x, block->wk, block->wq, block->beta, NULL, NULL, &pattern);
+    basin_expr memories = basin_energy_hopfield(x, block->xi, BASIN_HOPFIELD_RELU, 0);
+    basin_block_bound bound = {.block = block, .pattern = &pattern};
+    basin_energy energy = basin_block_energy(&bound);
+    basin_expr step =
+        basin_descend(&energy, x, &(basin_descent_spec){.steps = 1, .alpha = 0.1}, NULL);
+    double both_ways = 2 * project + pairs;
+    const timing part[] = {
+        {"norm",
+         "layer norm",
+         {basin_block_norm(block, x)},
+         1,
+         .bytes = 2.0 * sizeof(float) * (double)basin_shape_count(basin_expr_shape(x))},
+        {"projections",
+         "projections Q, K",
+         {basin_einsum("bnd,hyd->bnhy", x, block->wq), basin_einsum("bnd,hyd->bnhy", x, block->wk)},
+         2,
+         .flops = project},
+        {"attention",
+         "attention force, projections both ways",
+         {basin_neg(basin_grad(attention, x))},
+         1,
+         .flops = both_ways},
+        {"hopfield", "Hopfield force", {basin_neg(basin_grad(memories, x))}, 1, .flops = hopfield},
+        {"step", "one step of the descent", {step}, 1, .flops = both_ways + hopfield},
+    };
+    return add_items(b, part, sizeof part / sizeof *part, error);
+}
+
+static basin_status add_images(benchmark *b, basin_error *error) {
+    const bench_shape *s = &b->shape;
+    double rows = (double)(s->batch * s->tokens), wide = (double)(s->heads * s->head_dim);
+    double project = 4 * rows * (double)s->dim * wide, pairs = 6 * rows * (double)s->tokens * wide;
+    double hopfield = 4 * rows * (double)(s->dim * s->memories);
+    double flops = (double)s->steps * (2 * project + pairs + hopfield) +
+                   4 * rows * (double)(s->dim * s->patch); /* encoder and decoder */
+    basin_image_net model;
+    basin_image_net_config config = {
+        .tokens = s->tokens,
+        .patch = s->patch,
+        .block = block_of(s),
+        .descent = {.steps = (int)s->steps, .alpha = 0.1, .recompute = b->recompute}};
+    basin_image_net_declare(&model, &b->params, &config);
+    BASIN_TRY(basin_graph_check(b->graph, error));
+    if (!b->whole) BASIN_TRY(add_parts(b, &model.block, project, pairs, hopfield, error));
+    b->inputs = 0;
+    basin_expr patches = add_input(b, "patches", BASIN_SHAPE(s->batch, s->tokens, s->patch), 0);
+    basin_expr replaced = add_input(b, "replaced", BASIN_SHAPE(s->batch, s->tokens), 0.45);
+    basin_expr occluded = add_input(b, "occluded", BASIN_SHAPE(s->batch, s->tokens), 0.5);
+    basin_expr output = basin_image_net_forward(&model, patches, replaced, NULL);
+    const timing forward = {"forward", "forward pass", {output}, 1, .flops = flops};
+    BASIN_TRY(add_items(b, &forward, 1, error));
+    /* In training each product A B = C is followed by its two reverses. */
+    BASIN_TRY(add_training(b, basin_image_net_loss(output, patches, occluded), 3 * flops, error));
+    /* A plan that is too large fails before numbers are drawn. */
+    return basin_params_init(&b->params, b->store, b->seed, error);
+}
+
+/* ---- graphs: energy attention along the edges of a random graph, its reverse, and the anomaly
+ * detector on the full graph ---- */
+
+/* Half as many undirected edges between random nodes, each way; few are drawn twice. */
+static basin_status draw_graph(benchmark *b, basin_error *error) {
+    const bench_shape *s = &b->shape;
+    size_t ends = (size_t)s->edges / 2 * 2;
+    BASIN_SCRATCH_RAW(int32_t, edge, ends, "edges", error);
+    basin_random random = basin_random_start(b->seed, 7, 0);
+    for (size_t i = 0; i < ends; i++)
+        edge[i] = (int32_t)basin_random_below(&random, (uint64_t)s->nodes);
+    BASIN_TRY(basin_pairs_new(&b->pairs, s->nodes, s->nodes, edge, s->edges / 2,
+                              BASIN_PAIRS_BOTH_WAYS | BASIN_PAIRS_DROP_SELF, error));
+    b->pattern = basin_pairs_declare(b->graph, "pairs", s->nodes, s->nodes, b->pairs.pairs);
+    return BASIN_OK;
+}
+
+/* The attention energy's force on g, and the gradient of a projection of it (second order). */
+static basin_status add_attention(benchmark *b, const basin_block *block, basin_error *error) {
+    const bench_shape *s = &b->shape;
+    basin_expr g = add_input(b, "g", BASIN_SHAPE(s->nodes, s->dim), 0);
+    basin_expr along = add_input(b, "along", BASIN_SHAPE(s->nodes, s->dim), 0);
+    basin_expr energy =
+        basin_energy_attention(g, block->wk, block->wq, block->beta, NULL, NULL, &b->pattern);
+    basin_expr force = basin_neg(basin_grad(energy, g));
+    timing part[2] = {{"attention", "edge attention force", {force}, .outputs = 1},
+                      {"reverse", "the force and its reverse", .outputs = 4}};
+    basin_vjp(part[1].output, force, along, (basin_expr[]){g, block->wk, block->wq, block->beta},
+              4);
+    return add_items(b, part, 2, error);
+}
+
+static basin_status add_graphs(benchmark *b, basin_error *error) {
+    const bench_shape *s = &b->shape;
+    basin_anomaly model;
+    basin_anomaly_config config = {
+        .nodes = s->nodes,
+        .features = s->features,
+        .block = block_of(s),
+        .descent = {.steps = (int)s->steps, .alpha = 1, .recompute = b->recompute}};
+    BASIN_TRY(draw_graph(b, error));
+    basin_anomaly_declare(&model, &b->params, &config);
+    BASIN_TRY(basin_graph_check(b->graph, error));
+    BASIN_TRY(basin_params_init(&b->params, b->store, b->seed, error));
+    if (!b->whole) BASIN_TRY(add_attention(b, &model.block, error));
+    b->inputs = 0;
+    basin_expr features = add_input(b, "features", BASIN_SHAPE(s->nodes, s->features), 0);
+    basin_expr label = add_input(b, "label", BASIN_SHAPE(s->nodes), 0.07);
+    basin_expr logits = basin_anomaly_logits(
+        &model, &(basin_anomaly_inputs){.features = features, .neighbours = &b->pattern});
+    basin_expr weight = basin_offset(basin_scale(label, 12), 1);
+    const timing forward = {"forward", "scores of all nodes", {logits}, .outputs = 1};
+    BASIN_TRY(add_items(b, &forward, 1, error));
+    return add_training(b, basin_weighted_cross_entropy(logits, label, weight), 0, error);
+}
+
+/* ---- timing ---- */
+
+static bool is_cuda(const benchmark *bench) {
+    return !strcmp(basin_backend_name(bench->backend), "cuda");
+}
+
+/* A single thread is timed by its CPU time, which other programs do not change. */
+static bool is_alone(const benchmark *bench) {
+    return basin_backend_info_of(bench->backend).threads == 1 && !is_cuda(bench);
+}
+
+static const timing *find_item(const benchmark *bench, const char *key) {
+    for (int i = 0; i < bench->items; i++)
+        if (!strcmp(bench->item[i].key, key)) return &bench->item[i];
+    return NULL;
+}
+
+/* Keeps only the item of that key; the error of an unknown key names all items. */
+static basin_status keep_item(benchmark *b, const char *key, basin_error *error) {
+    const timing *found = find_item(b, key);
+    basin_list keys = {0};
+    for (int i = 0; i < b->items; i++) basin_list_add(&keys, b->item[i].key);
+    if (!found)
+        return basin_fail(error, BASIN_BAD_VALUE, "no item '%s'; expected one of %s", key,
+                          keys.text);
+    timing kept = *found;
+    for (int i = 0; i < b->items; i++)
+        if (b->item[i].plan != kept.plan) basin_plan_free(b->item[i].plan);
+    b->item[0] = kept;
+    b->items = 1;
+    return BASIN_OK;
+}
+
+static void summarize(timing *item, int rounds) {
+    double sorted[MAX_ROUNDS];
+    memcpy(sorted, item->seconds, (size_t)rounds * sizeof *sorted);
+    qsort(sorted, (size_t)rounds, sizeof *sorted, basin_compare_double);
+    item->least = sorted[0];
+    item->median = (sorted[(rounds - 1) / 2] + sorted[rounds / 2]) / 2;
+}
+
+static basin_status time_items(benchmark *b, int rounds, const basin_watch *watch,
+                               basin_error *error) {
+    double (*clock)(void) = is_alone(b) ? basin_cpu_clock : basin_clock;
+    int warm = is_cuda(b) ? 3 : 1;
+    int64_t done = 0, total = (int64_t)(rounds + warm) * b->items;
+    /* the first round warms up (on cuda three: compiled, captured, replayed) and does not count */
+    for (int r = -warm; r < rounds; r++)
+        for (int i = 0; i < b->items; i++, done++) {
+            basin_watch_progress(watch, "bench", done, total, NAN, NULL);
+            double start = clock();
+            BASIN_TRY(basin_plan_run(b->item[i].plan, error));
+            BASIN_TRY(basin_backend_wait(b->backend, error));
+            if (r >= 0) b->item[i].seconds[r] = clock() - start;
+        }
+    for (int i = 0; i < b->items; i++) summarize(&b->item[i], rounds);
+    return BASIN_OK;
+}
+
+/* ---- what this machine can do, as the best of short bursts, so that other programs matter
+ * little ---- */
+
+enum { BURSTS = 200, ROUNDS = 200000, TRIAD = 2 << 20 /* vectors of an array: beyond caches */ };
+
+typedef float vector __attribute__((vector_size(16)));
+
+typedef struct burst {
+    bool narrow;
+    float *data;  /* [threads, BASIN_MACHINE_PEAK] */
+    double *rate; /* [threads] operations per second of the thread's CPU time */
+    vector *x;    /* [3, TRIAD] */
+} burst;
+
+static void multiply(const void *context, int64_t first, int64_t last) {
+    const burst *b = context;
+    for (int64_t i = first; i < last; i++) {
+        float *data = b->data + i * BASIN_MACHINE_PEAK;
+        uint16_t *word = (uint16_t *)data; /* +-(0.5 to 1) as bfloat16, and pairs as float */
+        for (uint32_t n = 0, r = 1; n < 2 * BASIN_MACHINE_PEAK; n++, r = r * 1664525 + 1013904223)
+            word[n] = (uint16_t)(0x3F00 | (r >> 25) | (r >> 9 & 0x8000));
+        struct timespec start, end;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
+        double operations = basin_machine_peak(data, b->narrow, ROUNDS);
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+        b->rate[i] = operations / ((double)(end.tv_sec - start.tv_sec) +
+                                   1e-9 * (double)(end.tv_nsec - start.tv_nsec));
+    }
+}
+
+static void triad(const void *context, int64_t first, int64_t last) {
+    vector *x = ((const burst *)context)->x;
+    for (int64_t i = first; i < last; i++) x[i] = x[TRIAD + i] + 0.5F * x[2 * TRIAD + i];
+}
+
+static double operations(burst *b, bool narrow, int threads) {
+    double best = 0;
+    b->narrow = narrow;
+    for (int i = 0; i < BURSTS; i++) {
+        double sum = 0;
+        basin_parallel_for(multiply, b, threads, 1, threads);
+        for (int t = 0; t < threads; t++) sum += b->rate[t];
+        best = fmax(best, sum);
+    }
+    return best;
+}
+
+static double bytes(const burst *b, int threads) {
+    double best = INFINITY;
+    for (int i = 0; i < BURSTS / 16; i++) {
+        double start = basin_clock();
+        basin_parallel_for(triad, b, TRIAD, TRIAD / 4 / threads, threads);
+        best = fmin(best, basin_clock() - start);
+    }
+    return 3.0 * TRIAD * sizeof(vector) / best;
+}
+
+static basin_status measure_limits(machine_limit limit[2], int threads, basin_error *error) {
+    BASIN_SCRATCH(float, data, ((size_t)threads * BASIN_MACHINE_PEAK), "the processor's limits",
+                  error);
+    BASIN_SCRATCH(double, rate, threads, "the processor's limits", error);
+    BASIN_SCRATCH(vector, x, (3 * (size_t)TRIAD), "the limit of memory", error);
+    burst b = {.data = data, .rate = rate, .x = x};
+    for (int i = 0; i < 3 * TRIAD; i++) x[i] = (vector){1, 1, 1, 1};
+    for (int i = 0, used = 1; i < 2; i++, used = threads)
+        limit[i] =
+            (machine_limit){.f32 = operations(&b, false, used),
+                            .bf16 = basin_machine_info_now().bf16 ? operations(&b, true, used) : 0,
+                            .memory = bytes(&b, used)};
+    return BASIN_OK;
+}
+
+/* ---- all of it ---- */
+
+static void bench_free(benchmark *b) {
+    for (int i = 0; i < b->items; i++) basin_plan_free(b->item[i].plan);
+    basin_optimizer_free(&b->adamw);
+    basin_pairs_free(&b->pairs);
+    basin_params_free(&b->params);
+    basin_graph_free(b->graph);
+    basin_store_free(b->store);
+    basin_backend_close(b->backend);
+}
+
+static basin_status measure(benchmark *b, options *o, basin_error *error) {
     BASIN_TRY(basin_compute_open(&o->args, error));
-    bench->backend = o->compute, o->compute = NULL; /* which closes it */
-    BASIN_TRY(basin_store_new(&bench->store, bench->backend, error));
-    bench->graph = basin_graph_new();
-    if (!bench->graph) return basin_fail_memory(error, "a graph");
-    basin_params_begin(&bench->params, bench->graph);
-    BASIN_TRY(bench->shape.nodes ? basin_bench_graph(bench, error)
-                                 : basin_bench_image(bench, error));
-    if (o->only) BASIN_TRY(basin_bench_keep(bench, o->only, error));
+    b->backend = o->compute, o->compute = NULL; /* which closes it */
+    BASIN_TRY(basin_store_new(&b->store, b->backend, error));
+    b->graph = basin_graph_new();
+    if (!b->graph) return basin_fail_memory(error, "a graph");
+    basin_params_begin(&b->params, b->graph);
+    BASIN_TRY(b->shape.nodes ? add_graphs(b, error) : add_images(b, error));
+    if (o->only) BASIN_TRY(keep_item(b, o->only, error));
     if (o->calls) return BASIN_OK;
     basin_cli_watch_plain(&o->watch, o->quiet);
-    BASIN_TRY(basin_bench_run(bench, (int)o->rounds, &o->watch.watch, error));
+    BASIN_TRY(time_items(b, (int)o->rounds, &o->watch.watch, error));
     struct rusage usage; /* before the limits, whose arrays are not the model's */
-    bench->peak = getrusage(RUSAGE_SELF, &usage) ? 0 : 1024 * (int64_t)usage.ru_maxrss;
+    b->peak = getrusage(RUSAGE_SELF, &usage) ? 0 : 1024 * (int64_t)usage.ru_maxrss;
     if (strcmp(o->backend, "cpu") != 0) return BASIN_OK;
-    return basin_bench_limits(bench->limit, basin_backend_info_of(bench->backend).threads, error);
+    return measure_limits(b->limit, basin_backend_info_of(b->backend).threads, error);
 }
 
 /* ---- results ---- */
 
-static double rate(const basin_bench *bench, const char *key, int64_t count) {
-    const basin_bench_item *item = basin_bench_find(bench, key);
+static double rate(const benchmark *bench, const char *key, int64_t count) {
+    const timing *item = find_item(bench, key);
     return item && item->median > 0 ? (double)count / item->median : 0;
 }
 
-static void put_shape(basin_record *r, const basin_bench *bench) {
-    basin_bench_shape s = bench->shape;
+static void put_shape(basin_record *r, const benchmark *bench) {
+    bench_shape s = bench->shape;
     if (s.nodes) s.edges = bench->pairs.pairs;
     basin_record_object(r, "shape");
     basin_record_text(r, "name|", s.name);
@@ -114,19 +504,19 @@ static void put_shape(basin_record *r, const basin_bench *bench) {
 }
 
 /* The share of the machine's limit that an item reached; 0: not known. */
-static double share(const basin_bench *bench, const basin_bench_item *item) {
-    const basin_bench_limit *most = &bench->limit[1];
+static double share(const benchmark *bench, const timing *item) {
+    const machine_limit *most = &bench->limit[1];
     bool narrow = basin_backend_info_of(bench->backend).storage == BASIN_BF16;
     double done = item->flops > 0 ? item->flops : item->bytes;
     double rate = item->flops <= 0 ? most->memory : narrow ? most->bf16 : most->f32;
     return rate > 0 ? done / item->median / rate : 0;
 }
 
-static void put_limits(basin_record *r, const basin_bench *bench) {
+static void put_limits(basin_record *r, const benchmark *bench) {
     static const char *const name[] = {"limits, one thread", "limits, all threads"};
     basin_record_dictionary(r, "limits", NULL);
     for (int i = 0; i < 2; i++) {
-        const basin_bench_limit *l = &bench->limit[i];
+        const machine_limit *l = &bench->limit[i];
         basin_record_entry(r, i ? "all_threads" : "one_thread");
         basin_record_fields(r, "name|=%s;f32_gflops|f32 GFLOP/s=%.1f", name[i], 1e-9 * l->f32);
         if (l->bf16 > 0) basin_record_number(r, "bf16_gflops|bf16 GFLOP/s", "%.1f", 1e-9 * l->bf16);
@@ -135,10 +525,10 @@ static void put_limits(basin_record *r, const basin_bench *bench) {
     basin_record_end(r);
 }
 
-static void put_items(basin_record *r, const basin_bench *bench, int rounds) {
+static void put_items(basin_record *r, const benchmark *bench, int rounds) {
     basin_record_dictionary(r, "items", NULL);
     for (int i = 0; i < bench->items; i++) {
-        const basin_bench_item *item = &bench->item[i];
+        const timing *item = &bench->item[i];
         basin_record_entry(r, item->key);
         basin_record_fields(r, "name|=%s;.median_s=%g;.least_s=%g;|median ms=%.3f;|min ms=%.3f",
                             item->name, item->median, item->least, 1e3 * item->median,
@@ -153,27 +543,27 @@ static void put_items(basin_record *r, const basin_bench *bench, int rounds) {
 }
 
 /* Nothing if the item was not timed. */
-static void put_rate(basin_record *r, const char *name, const basin_bench *bench, const char *key,
+static void put_rate(basin_record *r, const char *name, const benchmark *bench, const char *key,
                      int64_t count) {
-    if (basin_bench_find(bench, key)) basin_record_number(r, name, "%.3f", rate(bench, key, count));
+    if (find_item(bench, key)) basin_record_number(r, name, "%.3f", rate(bench, key, count));
 }
 
 typedef struct measured {
-    const basin_bench *bench;
+    const benchmark *bench;
     options *o;
 } measured;
 
 static void put_bench(basin_record *r, const void *context) {
-    const basin_bench *bench = ((const measured *)context)->bench;
+    const benchmark *bench = ((const measured *)context)->bench;
     options *o = ((const measured *)context)->o;
-    const basin_bench_shape *s = &bench->shape;
+    const bench_shape *s = &bench->shape;
     put_shape(r, bench);
     basin_record_fields(r, "backend=%s;products=%s;dtype=%s;instruction_set=%s;threads=%lld",
                         o->backend, o->products,
                         basin_dtype_name(basin_backend_info_of(bench->backend).storage),
                         basin_machine_info_now().instruction_set,
                         (long long)basin_backend_info_of(bench->backend).threads);
-    basin_record_text(r, "clock", basin_bench_alone(bench) ? "cpu" : "wall");
+    basin_record_text(r, "clock", is_alone(bench) ? "cpu" : "wall");
     basin_record_integer(r, "rounds", o->rounds);
     put_items(r, bench, (int)o->rounds);
     if (bench->limit->f32 > 0) put_limits(r, bench);
@@ -193,7 +583,7 @@ static void put_bench(basin_record *r, const void *context) {
 }
 
 /* The calls of the last item: the training step, or that of --only. */
-static void print_calls(const basin_bench *bench) {
+static void print_calls(const benchmark *bench) {
     const basin_plan *plan = bench->item[bench->items - 1].plan;
     basin_plan_stats stats = basin_plan_stats_of(plan);
     char text[1000];
@@ -205,15 +595,15 @@ static void print_calls(const basin_bench *bench) {
 
 static basin_status run(void *context, basin_error *error) {
     options *o = context;
-    BASIN_AT_EXIT(basin_bench_free)
-    basin_bench bench = {.shape = read_shape(o),
-                         .recompute = o->recompute,
-                         .whole = o->whole || o->calls,
-                         .seed = (uint64_t)o->seed};
-    BASIN_TRY(measure(&bench, o, error));
+    BASIN_AT_EXIT(bench_free)
+    benchmark b = {.shape = read_shape(o),
+                   .recompute = o->recompute,
+                   .whole = o->whole || o->calls,
+                   .seed = (uint64_t)o->seed};
+    BASIN_TRY(measure(&b, o, error));
     basin_cli_watch_end(&o->watch);
-    if (o->calls) return print_calls(&bench), BASIN_OK;
-    return basin_record_print(o->json, put_bench, &(measured){&bench, o}, error);
+    if (o->calls) return print_calls(&b), BASIN_OK;
+    return basin_record_print(o->json, put_bench, &(measured){&b, o}, error);
 }
 
 const basin_command basin_command_bench = {BASIN_COMMAND("bench", table), .run = run};
