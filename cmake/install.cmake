@@ -31,7 +31,13 @@ foreach(set BasinTargets BasinStaticTargets BasinTasksTargets BasinTasksStaticTa
 endforeach()
 configure_package_config_file(cmake/BasinConfig.cmake.in BasinConfig.cmake
     INSTALL_DESTINATION ${package_dir})
-write_basic_package_version_file(BasinConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+# From 1.0 on, what a program uses of the engine is in every later version (docs/abi.md).
+if(PROJECT_VERSION VERSION_LESS 1)
+    set(compatibility SameMinorVersion)
+else()
+    set(compatibility SameMajorVersion)
+endif()
+write_basic_package_version_file(BasinConfigVersion.cmake COMPATIBILITY ${compatibility})
 install(FILES ${CMAKE_BINARY_DIR}/BasinConfig.cmake ${CMAKE_BINARY_DIR}/BasinConfigVersion.cmake
     DESTINATION ${package_dir})
 

@@ -410,7 +410,7 @@ static basin_status open_output(job *j, basin_error *error) {
 static basin_status complete(void *context, basin_error *error) {
     job *j = context;
     options *o = j->o;
-    char shipped[BASIN_MODEL_PATH];
+    char shipped[4096];
     int first = model_first(o);
     const char *model = first ? o->operand[0] : o->model;
     j->how = (basin_image_completing){.ratio = o->ratio > 0 ? o->ratio : 0.5,
@@ -420,7 +420,7 @@ static basin_status complete(void *context, basin_error *error) {
                                       .looks = (int)o->looks,
                                       .texture = o->texture,
                                       .frames = o->frames};
-    if (!model) BASIN_TRY(basin_models_find(shipped, "photos", error));
+    if (!model) BASIN_TRY(basin_models_find(shipped, sizeof shipped, "photos", error));
     BASIN_TRY(basin_args_image(&j->model, &o->args, &o->descent, model ? model : shipped, error));
     BASIN_TRY(basin_pictures_open(&j->pictures, (const char *const *)o->operand + first,
                                   o->operands - first, "test", error));

@@ -192,7 +192,7 @@ TEST(a_model_to_begin_with_is_found) {
     folder_path(path, state, "models");
     setenv("BASIN_MODELS", path, 1);
     assert_error(run(state, "image complete in/a.png --mask 2,3,6,6 -o o6"), 1,
-                 "models/photos.safetensors: not there, though BASIN_MODELS names that folder");
+                 "models/photos.safetensors: not found in the folder that BASIN_MODELS names");
     const program *p = run_ok(state, "image export m.safetensors models/photos.safetensors "
                                      "--weights bf16");
     p = run(state, "image complete in/a.png --mask 2,3,6,6 -o o6");

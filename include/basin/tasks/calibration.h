@@ -1,13 +1,13 @@
-/* Scores as probabilities, and thresholds for what people ask of alerts.
+/* Scores as probabilities, and thresholds that reach a goal.
  *
  *     basin_calibration calibration;
  *     basin_calibration_fit(&calibration, BASIN_CALIBRATION_PLATT, score, label, n, &error);
  *     double p = basin_calibration_apply(&calibration, score[i]);
  *     basin_calibration_free(&calibration);
  *
- * Scores are probabilities of a model that may be wrong about itself: of 100 samples scored 0.7 it
- * may be that 40 are positive. A calibration, learned where the labels are known, says 0.4. It
- * never reverses the order of two samples. */
+ * The scores of a model may be badly calibrated: of 100 samples scored 0.7, 40 may be positive. A
+ * calibration, fitted where the labels are known, maps 0.7 to 0.4. It never reverses the order of
+ * two samples. */
 #ifndef BASIN_CALIBRATION_H
 #define BASIN_CALIBRATION_H
 
@@ -20,7 +20,7 @@ extern "C" {
 typedef enum basin_calibration_kind {
     BASIN_CALIBRATION_NONE,     /* the score itself */
     BASIN_CALIBRATION_PLATT,    /* sigmoid(slope logit(score) + offset) */
-    BASIN_CALIBRATION_ISOTONIC, /* a rising line through knots, flat at its ends */
+    BASIN_CALIBRATION_ISOTONIC, /* piecewise linear through knots, constant beyond them */
 } basin_calibration_kind;
 
 typedef struct basin_calibration {
@@ -43,6 +43,7 @@ BASIN_API void basin_calibration_free(basin_calibration *calibration);
 /* How far probabilities are from frequencies. */
 enum { BASIN_RELIABILITY_BINS = 10 };
 typedef struct basin_reliability {
+    size_t size; /* set by the caller */
     struct {
         int64_t count;
         double predicted, observed; /* mean probability; share of positives; NaN without samples */
@@ -50,19 +51,20 @@ typedef struct basin_reliability {
     double ece;                     /* mean of |predicted - observed| over samples */
     double brier, log_loss;
 } basin_reliability;
-BASIN_API basin_reliability basin_reliability_measure(const double *probability /* [n] */,
-                                                      const uint8_t *label /* [n] */, int64_t n);
+BASIN_API void basin_reliability_measure(basin_reliability *reliability,
+                                         const double *probability /* [n] */,
+                                         const uint8_t *label /* [n] */, int64_t n);
 
-/* What a threshold should achieve. Samples that score above it are alerts. */
+/* What a threshold should reach. Samples that score above it are alerts. */
 typedef enum basin_goal {
-    BASIN_GOAL_PRECISION, /* the most alerts of which this share is right */
-    BASIN_GOAL_RECALL,    /* the fewest alerts that find this share of the positives */
-    BASIN_GOAL_BUDGET,    /* at most so many alerts */
-    BASIN_GOAL_FPR,       /* the most alerts among which are this share of the negatives */
+    BASIN_GOAL_PRECISION, /* as many alerts as possible with this precision */
+    BASIN_GOAL_RECALL,    /* as few alerts as possible with this recall */
+    BASIN_GOAL_BUDGET,    /* at most this number of alerts */
+    BASIN_GOAL_FPR,       /* as many alerts as possible with this false positive rate */
     BASIN_GOAL_SURE,      /* as PRECISION, by the lower bound of Wilson's interval of 90 % */
 } basin_goal;
 /* An error where no threshold reaches the precision. */
-BASIN_API basin_status basin_threshold_for(double *threshold, basin_goal goal, double wanted,
+BASIN_API basin_status basin_threshold_for(double *threshold, basin_goal goal, double value,
                                            const double *score /* [n] */,
                                            const uint8_t *label /* [n] */, int64_t n,
                                            basin_error *error);

@@ -2,6 +2,7 @@
  * include/basin/tasks/calibration.h. */
 #include "tasks/common/calibration.h"
 
+#include "base/sized.h"
 #include "base/sort.h"
 #include "base/try.h"
 
@@ -24,13 +25,13 @@ static basin_status check(const double *score, const uint8_t *label, int64_t n,
     int64_t positives = 0;
     for (int64_t i = 0; i < n; i++) {
         if (!(score[i] >= 0 && score[i] <= 1))
-            return basin_fail(error, BASIN_BAD_VALUE, "score %lld is %g, wanted 0 to 1",
+            return basin_fail(error, BASIN_BAD_VALUE, "score %lld is %g, expected 0 to 1",
                               (long long)i, score[i]);
         positives += label[i] != 0;
     }
     if (positives > 0 && positives < n) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "%lld positive and %lld negative samples; a calibration wants both",
+                      "%lld positive and %lld negative samples; a calibration requires both",
                       (long long)positives, (long long)(n - positives));
 }
 
@@ -195,8 +196,8 @@ basin_status basin_calibration_choose(basin_calibration *c, const double *score,
 
 /* ---- reliability, goals, drift ---- */
 
-basin_reliability basin_reliability_measure(const double *probability, const uint8_t *label,
-                                            int64_t n) {
+void basin_reliability_measure(basin_reliability *reliability, const double *probability,
+                               const uint8_t *label, int64_t n) {
     basin_reliability r = {0};
     double predicted[BASIN_RELIABILITY_BINS] = {0}, observed[BASIN_RELIABILITY_BINS] = {0};
     for (int64_t i = 0; i < n; i++) {
@@ -214,27 +215,27 @@ basin_reliability basin_reliability_measure(const double *probability, const uin
         r.bin[b].predicted = count > 0 ? predicted[b] / count : NAN;
         r.bin[b].observed = count > 0 ? observed[b] / count : NAN;
     }
-    return r;
+    basin_info_fill(reliability, &r, sizeof r);
 }
 
 typedef struct cut {
     int64_t alerts, right, positives, all;
 } cut;
 
-static bool reaches(basin_goal goal, double wanted, cut c) {
-    if (goal == BASIN_GOAL_PRECISION) return (double)c.right >= wanted * (double)c.alerts;
-    if (goal == BASIN_GOAL_RECALL) return (double)c.right >= wanted * (double)c.positives;
+static bool reaches(basin_goal goal, double value, cut c) {
+    if (goal == BASIN_GOAL_PRECISION) return (double)c.right >= value * (double)c.alerts;
+    if (goal == BASIN_GOAL_RECALL) return (double)c.right >= value * (double)c.positives;
     if (goal == BASIN_GOAL_FPR)
-        return (double)(c.alerts - c.right) <= wanted * (double)(c.all - c.positives);
+        return (double)(c.alerts - c.right) <= value * (double)(c.all - c.positives);
     if (goal == BASIN_GOAL_SURE) {
         double n = (double)c.alerts, share = (double)c.right / n, z = 1.2815515655446004;
         double spread = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n));
-        return share + z * z / (2 * n) - spread >= wanted * (1 + z * z / n);
+        return share + z * z / (2 * n) - spread >= value * (1 + z * z / n);
     }
-    return (double)c.alerts <= wanted;
+    return (double)c.alerts <= value;
 }
 
-basin_status basin_threshold_for(double *threshold, basin_goal goal, double wanted,
+basin_status basin_threshold_for(double *threshold, basin_goal goal, double value,
                                  const double *score, const uint8_t *label, int64_t n,
                                  basin_error *error) {
     BASIN_FREE_AT_EXIT basin_sample *s = NULL;
@@ -250,13 +251,13 @@ basin_status basin_threshold_for(double *threshold, basin_goal goal, double want
             c.alerts++;
             c.right += s[i - 1].label;
         }
-        if (!reaches(goal, wanted, c)) continue;
+        if (!reaches(goal, value, c)) continue;
         *threshold = i > 0 ? s[i - 1].score + (here - s[i - 1].score) / 2 : nextafter(here, -1);
         found = true;
         if (goal == BASIN_GOAL_RECALL) break;
     }
     if (found) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "no threshold has a precision of %g", wanted);
+    return basin_fail(error, BASIN_BAD_VALUE, "no threshold has a precision of %g", value);
 }
 
 double basin_stability_index(const double *a, const double *b, int64_t bins) {

@@ -4,7 +4,7 @@
 
 #include "basin/tasks/calibration.h"
 
-/* Fits the kind whose log loss is least over five folds of the samples. */
+/* Fits the kind with the lowest log loss over five folds of the samples. */
 basin_status basin_calibration_choose(basin_calibration *calibration, const double *score /* [n] */,
                                       const uint8_t *label /* [n] */, int64_t n,
                                       basin_error *error);

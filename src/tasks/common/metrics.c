@@ -1,5 +1,6 @@
 /* Measures of predictions; see include/basin/tasks/metrics.h. */
 
+#include "base/sized.h"
 #include "base/sort.h"
 #include "base/try.h"
 #include "basin/tasks/metrics_picture.h"
@@ -12,7 +13,7 @@ static basin_status sort_samples(basin_sample **sorted, const double *score, con
         if (isnan(score[i]))
             return basin_fail(error, BASIN_BAD_VALUE, "score %lld is not a number", (long long)i);
         if (label[i] > 1)
-            return basin_fail(error, BASIN_BAD_VALUE, "label %lld is %d; wanted 0 or 1",
+            return basin_fail(error, BASIN_BAD_VALUE, "label %lld is %d; expected 0 or 1",
                               (long long)i, label[i]);
     }
     return basin_samples_sort(sorted, score, label, n, true, error);
@@ -46,22 +47,24 @@ static void walk_ranking(basin_ranking *r, const basin_sample *s, int64_t n) {
 
 basin_status basin_ranking_measure(basin_ranking *ranking, const double *score,
                                    const uint8_t *label, int64_t n, int64_t k, basin_error *error) {
-    *ranking = (basin_ranking){.auroc = NAN, .auprc = NAN, .recall_k = NAN};
-    for (int64_t i = 0; i < n; i++) ranking->positives += label[i] == 1;
-    ranking->negatives = n - ranking->positives;
-    ranking->k = k > 0 ? k : ranking->positives;
-    if (!ranking->positives || !ranking->negatives)
+    basin_ranking r = {.auroc = NAN, .auprc = NAN, .recall_k = NAN};
+    for (int64_t i = 0; i < n; i++) r.positives += label[i] == 1;
+    r.negatives = n - r.positives;
+    r.k = k > 0 ? k : r.positives;
+    basin_info_fill(ranking, &r, sizeof r);
+    if (!r.positives || !r.negatives)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%lld positive and %lld negative samples; a ranking wants both",
-                          (long long)ranking->positives, (long long)ranking->negatives);
+                          "%lld positive and %lld negative samples; a ranking requires both",
+                          (long long)r.positives, (long long)r.negatives);
     BASIN_FREE_AT_EXIT basin_sample *sorted = NULL;
     BASIN_TRY(sort_samples(&sorted, score, label, n, error));
-    walk_ranking(ranking, sorted, n);
+    walk_ranking(&r, sorted, n);
+    basin_info_fill(ranking, &r, sizeof r);
     return BASIN_OK;
 }
 
-basin_confusion basin_confusion_count(const double *score, const uint8_t *label, int64_t n,
-                                      double threshold) {
+void basin_confusion_count(basin_confusion *confusion, const double *score, const uint8_t *label,
+                           int64_t n, double threshold) {
     basin_confusion c = {0};
     for (int64_t i = 0; i < n; i++) {
         bool positive = score[i] > threshold;
@@ -70,7 +73,13 @@ basin_confusion basin_confusion_count(const double *score, const uint8_t *label,
         else
             *(positive ? &c.false_positive : &c.true_negative) += 1;
     }
-    return c;
+    *confusion = c;
+}
+
+static double macro_f1_at(const double *score, const uint8_t *label, int64_t n, double threshold) {
+    basin_confusion c;
+    basin_confusion_count(&c, score, label, n, threshold);
+    return basin_confusion_macro_f1(&c);
 }
 
 static double ratio(double a, double b) { return b > 0 ? a / b : 0; }
@@ -102,8 +111,7 @@ static void offer_cut(best_cut *best, double value, double threshold) {
 
 static void scan_grid(best_cut *best, const double *score, const uint8_t *label, int64_t n) {
     for (int i = 1; i < 20; i++) {
-        basin_confusion c = basin_confusion_count(score, label, n, 0.05 * i);
-        double value = basin_confusion_macro_f1(&c);
+        double value = macro_f1_at(score, label, n, 0.05 * i);
         if (value > best->f1) *best = (best_cut){value, 0.05 * i, 0, false};
     }
 }
@@ -156,15 +164,12 @@ basin_status basin_threshold_best(double *threshold, double *macro_f1, const dou
     BASIN_FREE_AT_EXIT basin_sample *sorted = NULL;
     BASIN_TRY(sort_samples(&sorted, score, label, n, error));
     if (n < 1) return basin_fail(error, BASIN_BAD_VALUE, "no samples to choose a threshold on");
-    bool smooth = scan == BASIN_THRESHOLD_SMOOTH;
-    if (scan == BASIN_THRESHOLD_GRID)
+    bool smooth = scan == BASIN_THRESHOLD_SCAN_SMOOTH;
+    if (scan == BASIN_THRESHOLD_SCAN_GRID)
         scan_grid(&best, score, label, n);
     else
         BASIN_TRY(scan_all(&best, sorted, n, smooth, error));
-    if (smooth) {
-        basin_confusion c = basin_confusion_count(score, label, n, best.threshold);
-        best.f1 = basin_confusion_macro_f1(&c);
-    }
+    if (smooth) best.f1 = macro_f1_at(score, label, n, best.threshold);
     *threshold = best.threshold;
     if (macro_f1) *macro_f1 = best.f1;
     return BASIN_OK;
@@ -274,7 +279,7 @@ basin_status basin_ssim(double *ssim, const float *a, const float *b, int64_t ch
     int64_t across = width - side + 1, down = height - side + 1;
     if (channels < 1 || across < 1 || down < 1)
         return basin_fail(error, BASIN_BAD_SHAPE,
-                          "SSIM of %lld x %lld pixels, want at least %d x %d", (long long)height,
+                          "SSIM of %lld x %lld pixels; the minimum is %d x %d", (long long)height,
                           (long long)width, side, side);
     double unbias = gaussian ? 1 : (double)(side * side) / (side * side - 1);
     size_t line = (size_t)across * PRODUCTS;

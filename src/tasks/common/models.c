@@ -13,33 +13,32 @@
 #endif
 
 /* Whether FOLDER/BELOW/NAME.safetensors is there; `length` bytes of the folder count. */
-static bool is_in(char path[BASIN_MODEL_PATH], const char *folder, int length, const char *below,
+static bool is_in(char *path, size_t size, const char *folder, int length, const char *below,
                   const char *name) {
-    int size =
-        snprintf(path, BASIN_MODEL_PATH, "%.*s%s/%s.safetensors", length, folder, below, name);
-    return size > 0 && size < BASIN_MODEL_PATH && access(path, R_OK) == 0;
+    int used = snprintf(path, size, "%.*s%s/%s.safetensors", length, folder, below, name);
+    return used > 0 && (size_t)used < size && access(path, R_OK) == 0;
 }
 
-basin_status basin_models_find(char path[BASIN_MODEL_PATH], const char *name, basin_error *error) {
+basin_status basin_models_find(char *path, size_t size, const char *name, basin_error *error) {
     char home[BASIN_HOME];
-    const char *set = getenv("BASIN_MODELS");
+    const char *set = getenv("BASIN_MODELS"), *built = BASIN_MODELS_FOLDER;
     if (strchr(name, '/'))
-        return basin_fail(error, BASIN_BAD_VALUE, "model '%s': wanted a name without folders",
+        return basin_fail(error, BASIN_BAD_VALUE, "model '%s': expected a name without folders",
                           name);
     if (set && set[0]) {
-        if (is_in(path, set, (int)strlen(set), "", name)) return BASIN_OK;
-        return basin_fail(error, BASIN_IO, "%s: not there, though BASIN_MODELS names that folder",
+        if (is_in(path, size, set, (int)strlen(set), "", name)) return BASIN_OK;
+        return basin_fail(error, BASIN_IO, "%s: not found in the folder that BASIN_MODELS names",
                           path);
     }
     basin_home_find(home);
     char *slash = strrchr(home, '/');
     int length = slash ? (int)(slash - home) : 0;
-    if (slash && is_in(path, home, length, "/../share/basin/models", name)) return BASIN_OK;
-    if (is_in(path, BASIN_MODELS_FOLDER, (int)strlen(BASIN_MODELS_FOLDER), "", name))
+    if ((slash && is_in(path, size, home, length, "/../share/basin/models", name)) ||
+        is_in(path, size, built, (int)strlen(built), "", name) ||
+        (slash && is_in(path, size, home, length, "/../models", name)))
         return BASIN_OK;
-    if (slash && is_in(path, home, length, "/../models", name)) return BASIN_OK;
     return basin_fail(error, BASIN_IO,
-                      "no model '%s': it is neither in %s nor beside the program; name a model, or "
-                      "the folder that holds it in BASIN_MODELS",
-                      name, BASIN_MODELS_FOLDER);
+                      "no model '%s' in %s or beside the program; name a model file, or set "
+                      "BASIN_MODELS to the folder of models",
+                      name, built);
 }

@@ -304,7 +304,7 @@ static basin_status rank_column(double *auroc, double *auprc, const float *outpu
                                 int64_t c, basin_error *error) {
     bool values = set->task == BASIN_GRAPHS_VALUES;
     int64_t C = values ? set->targets : 2, n = 0;
-    basin_ranking ranking;
+    basin_ranking ranking = {.size = sizeof ranking};
     BASIN_SCRATCH_RAW(double, score, count, "a ranking", error);
     BASIN_SCRATCH_RAW(uint8_t, label, count, "a ranking", error);
     for (int64_t i = 0; i < count && (!values || set->binary); i++) {

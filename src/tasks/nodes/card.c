@@ -329,7 +329,7 @@ static basin_status count_seen(basin_nodes_figures *f, const basin_nodes_model *
 static basin_status try_budgets(basin_nodes_figures *f, const basin_nodes_samples *s,
                                 basin_error *error) {
     for (int64_t k = 10; k < s->count && f->budgets < BASIN_NODES_BUDGETS;) {
-        basin_ranking r;
+        basin_ranking r = {.size = sizeof r};
         BASIN_TRY(basin_ranking_measure(&r, s->score, s->label, s->count, k, error));
         double found = r.recall_k * (double)r.positives;
         f->budget[f->budgets++] = (basin_nodes_budget){k, found / (double)k, r.recall_k};
@@ -340,21 +340,23 @@ static basin_status try_budgets(basin_nodes_figures *f, const basin_nodes_sample
 
 static basin_status judge(basin_nodes_figures *f, const basin_nodes_samples *s, bool probable,
                           const char *path, basin_error *error) {
-    basin_ranking ranking;
+    basin_ranking ranking = {.size = sizeof ranking};
     f->nodes = s->count;
     for (int64_t i = 0; i < s->count; i++) f->anomalous += s->label[i];
     if (!f->anomalous || f->anomalous == f->nodes)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: %lld labelled nodes, %lld of them anomalous; needs some of both",
                           path, (long long)f->nodes, (long long)f->anomalous);
-    basin_confusion c = basin_confusion_count(s->score, s->label, s->count, f->threshold);
+    basin_confusion c;
+    basin_confusion_count(&c, s->score, s->label, s->count, f->threshold);
     f->alerts = c.true_positive + c.false_positive;
     f->precision = f->alerts ? (double)c.true_positive / (double)f->alerts : 0;
     f->recall = (double)c.true_positive / (double)f->anomalous;
     double both = f->precision + f->recall;
     f->f1 = both > 0 ? 2 * f->precision * f->recall / both : 0;
     f->macro_f1 = basin_confusion_macro_f1(&c);
-    if (probable) f->reliability = basin_reliability_measure(s->score, s->label, s->count);
+    f->reliability.size = sizeof f->reliability;
+    if (probable) basin_reliability_measure(&f->reliability, s->score, s->label, s->count);
     BASIN_TRY(basin_ranking_measure(&ranking, s->score, s->label, s->count, 0, error));
     f->auroc = ranking.auroc;
     f->auprc = ranking.auprc;

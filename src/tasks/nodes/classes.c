@@ -206,7 +206,7 @@ static basin_status mean_auroc(double *mean, const double *probability, const in
             there += label[i] = class_of[node[i]] == c;
         }
         if (!there || there == count) continue;
-        basin_ranking ranking;
+        basin_ranking ranking = {.size = sizeof ranking};
         BASIN_TRY(basin_ranking_measure(&ranking, score, label, count, 0, error));
         sum += ranking.auroc;
         counted++;
@@ -271,9 +271,9 @@ basin_status basin_nodes_choose_threshold(double *threshold, const double *proba
                                           const char *scan, basin_error *error) {
     BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples s = {0};
     BASIN_TRY(basin_nodes_samples_take(&s, probability, network, part, BASIN_SPLIT_VAL, error));
-    basin_threshold_scan how = basin_choice_is(scan, "grid")     ? BASIN_THRESHOLD_GRID
-                               : basin_choice_is(scan, "smooth") ? BASIN_THRESHOLD_SMOOTH
-                                                                 : BASIN_THRESHOLD_ALL;
+    basin_threshold_scan how = basin_choice_is(scan, "grid")     ? BASIN_THRESHOLD_SCAN_GRID
+                               : basin_choice_is(scan, "smooth") ? BASIN_THRESHOLD_SCAN_SMOOTH
+                                                                 : BASIN_THRESHOLD_SCAN_ALL;
     return basin_threshold_best(threshold, NULL, s.score, s.label, s.count, how, error);
 }
 
@@ -281,16 +281,19 @@ static basin_status measure_detector(basin_score *score, const double *probabili
                                      const basin_network *network, const uint8_t *part, int which,
                                      double threshold, basin_error *error) {
     BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples s = {0};
-    basin_ranking ranking;
+    basin_ranking ranking = {.size = sizeof ranking};
     *score = (basin_score){0};
     BASIN_TRY(basin_nodes_samples_take(&s, probability, network, part, which, error));
     BASIN_TRY(basin_ranking_measure(&ranking, s.score, s.label, s.count, 0, error));
-    basin_confusion c = basin_confusion_count(s.score, s.label, s.count, threshold);
+    basin_confusion c;
+    basin_confusion_count(&c, s.score, s.label, s.count, threshold);
     basin_score_add(score, "macro_f1", basin_confusion_macro_f1(&c));
     basin_score_add(score, "auroc", ranking.auroc);
     basin_score_add(score, "auprc", ranking.auprc);
     basin_score_add(score, "recall_at_k", ranking.recall_k);
-    basin_score_add(score, "ece", basin_reliability_measure(s.score, s.label, s.count).ece);
+    basin_reliability reliability = {.size = sizeof reliability};
+    basin_reliability_measure(&reliability, s.score, s.label, s.count);
+    basin_score_add(score, "ece", reliability.ece);
     return BASIN_OK;
 }
 

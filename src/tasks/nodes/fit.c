@@ -560,7 +560,8 @@ static basin_status judge_reliability(basin_nodes_fitting *f, int part, basin_er
     BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples s = {0};
     if (f->class_of) return BASIN_OK;
     BASIN_TRY(basin_nodes_samples_take(&s, f->model->score, f->network, f->part, part, error));
-    f->model->reliability[part] = basin_reliability_measure(s.score, s.label, s.count);
+    f->model->reliability[part].size = sizeof(basin_reliability);
+    basin_reliability_measure(&f->model->reliability[part], s.score, s.label, s.count);
     return BASIN_OK;
 }
 

@@ -72,7 +72,7 @@ static void list_points(weight_search *c, int quarters[PARTS], int part, int lef
 
 /* Only ranks count: AUROC and AUPRC together. */
 static basin_status evaluate(weight_search *c, point *p, basin_error *error) {
-    basin_ranking ranking;
+    basin_ranking ranking = {.size = sizeof ranking};
     for (int64_t i = 0, n = 0; i < c->nodes; i++) {
         if (c->part[i] != BASIN_SPLIT_VAL) continue;
         double z = 0;

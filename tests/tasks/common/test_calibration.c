@@ -35,7 +35,9 @@ static double stepped(double p) {
 static basin_reliability reliability_of(const world *w, const basin_calibration *c) {
     static double p[N];
     for (int i = 0; i < N; i++) p[i] = basin_calibration_apply(c, w->score[i]);
-    return basin_reliability_measure(p, w->label, N);
+    basin_reliability r = {.size = sizeof r};
+    basin_reliability_measure(&r, p, w->label, N);
+    return r;
 }
 
 TEST(both_kinds_mend_scores) {
@@ -85,7 +87,7 @@ TEST(samples_of_one_class_are_refused) {
     assert_int_equal(basin_calibration_choose(&c, score, (uint8_t[]){0, 0, 0}, 3, &failure),
                      BASIN_BAD_VALUE);
     assert_failure(basin_calibration_choose(&c, wild, (uint8_t[]){0, 1, 0}, 3, &failure),
-                   BASIN_BAD_VALUE, "score 1 is 1.5, wanted 0 to 1");
+                   BASIN_BAD_VALUE, "score 1 is 1.5, expected 0 to 1");
 }
 
 /* Every goal against all thresholds tried one by one. */

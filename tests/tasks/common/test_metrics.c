@@ -9,7 +9,7 @@
 enum { N = 200 };
 
 static basin_ranking rank(const double *score, const uint8_t *label, int64_t n, int64_t k) {
-    basin_ranking r;
+    basin_ranking r = {.size = sizeof r};
     basin_error error;
     if (basin_ranking_measure(&r, score, label, n, k, &error)) fail_msg("%s", error.text);
     return r;
@@ -66,15 +66,15 @@ TEST(auroc_counts_pairs) {
 TEST(missing_classes_are_errors) {
     const double score[] = {0.1, NAN};
     const uint8_t one[] = {1, 1}, both[] = {0, 1};
-    basin_ranking r;
+    basin_ranking r = {.size = sizeof r};
     basin_error error;
     assert_int_equal(basin_ranking_measure(&r, score, one, 2, 0, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "2 positive and 0 negative samples; a ranking wants both");
+    assert_string_equal(error.text, "2 positive and 0 negative samples; a ranking requires both");
     assert_int_equal(basin_ranking_measure(&r, score, both, 2, 0, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "score 1 is not a number");
     double threshold;
     assert_int_equal(
-        basin_threshold_best(&threshold, NULL, score, one, 0, BASIN_THRESHOLD_ALL, &error),
+        basin_threshold_best(&threshold, NULL, score, one, 0, BASIN_THRESHOLD_SCAN_ALL, &error),
         BASIN_BAD_VALUE);
 }
 
@@ -82,13 +82,14 @@ TEST(missing_classes_are_errors) {
 TEST(decisions) {
     const uint8_t label[] = {0, 1, 1, 0, 1, 0};
     const double score[] = {0.1, 0.9, 0.2, 0.3, 0.8, 0.7};
-    basin_confusion c = basin_confusion_count(score, label, 6, 0.5);
+    basin_confusion c;
+    basin_confusion_count(&c, score, label, 6, 0.5);
     assert_int_equal(c.true_positive, 2);
     assert_int_equal(c.false_positive, 1);
     assert_int_equal(c.true_negative, 2);
     assert_int_equal(c.false_negative, 1);
     assert_float_equal(basin_confusion_macro_f1(&c), 2.0 / 3, 1e-12);
-    c = basin_confusion_count(score, label, 6, 0.9); /* the threshold itself is not above it */
+    basin_confusion_count(&c, score, label, 6, 0.9); /* the threshold itself is not above it */
     assert_int_equal(c.true_positive, 0);
     assert_float_equal(basin_confusion_macro_f1(&c), 1.0 / 3, 1e-12);
 }
@@ -103,28 +104,33 @@ TEST(best_threshold) {
         score[i] = 0.6 * basin_random_uniform_at(2, 1, (uint64_t)i) + 0.3 * label[i];
     }
     for (int i = 0; i < N; i++) {
-        basin_confusion c = basin_confusion_count(score, label, N, score[i]);
+        basin_confusion c;
+        basin_confusion_count(&c, score, label, N, score[i]);
         best = fmax(best, basin_confusion_macro_f1(&c));
     }
     for (int i = 1; i < 20; i++) {
-        basin_confusion c = basin_confusion_count(score, label, N, 0.05 * i);
+        basin_confusion c;
+        basin_confusion_count(&c, score, label, N, 0.05 * i);
         grid = fmax(grid, basin_confusion_macro_f1(&c));
     }
     assert_int_equal(
-        basin_threshold_best(&threshold, &f1, score, label, N, BASIN_THRESHOLD_ALL, &error), 0);
-    basin_confusion c = basin_confusion_count(score, label, N, threshold);
+        basin_threshold_best(&threshold, &f1, score, label, N, BASIN_THRESHOLD_SCAN_ALL, &error),
+        0);
+    basin_confusion c;
+    basin_confusion_count(&c, score, label, N, threshold);
     assert_float_equal(f1, best, 1e-12);
     assert_float_equal(basin_confusion_macro_f1(&c), best, 1e-12);
     assert_int_equal(
-        basin_threshold_best(&threshold, &f1, score, label, N, BASIN_THRESHOLD_GRID, &error), 0);
+        basin_threshold_best(&threshold, &f1, score, label, N, BASIN_THRESHOLD_SCAN_GRID, &error),
+        0);
     assert_float_equal(f1, grid, 1e-12);
     assert_true(grid <= best);
     /* All positive, all negative: cuts beyond both ends are tried. */
     const double two[] = {0.2, 0.4};
     const uint8_t ones[] = {1, 1}, zeros[] = {0, 0};
-    basin_threshold_best(&threshold, &f1, two, ones, 2, BASIN_THRESHOLD_ALL, &error);
+    basin_threshold_best(&threshold, &f1, two, ones, 2, BASIN_THRESHOLD_SCAN_ALL, &error);
     assert_true(threshold < 0.2);
-    basin_threshold_best(&threshold, &f1, two, zeros, 2, BASIN_THRESHOLD_ALL, &error);
+    basin_threshold_best(&threshold, &f1, two, zeros, 2, BASIN_THRESHOLD_SCAN_ALL, &error);
     assert_true(threshold >= 0.4);
 }
 
@@ -142,7 +148,8 @@ TEST(smooth_threshold) {
     }
     for (int k = 0; k <= CUTS; k++) {
         double cut = k == 0 ? 2 : k == CUTS ? -1 : 0.5 * (score[k - 1] + score[k]);
-        basin_confusion c = basin_confusion_count(score, label, CUTS, cut);
+        basin_confusion c;
+        basin_confusion_count(&c, score, label, CUTS, cut);
         value[k] = basin_confusion_macro_f1(&c);
     }
     int64_t reach = positives / 5;
@@ -154,15 +161,15 @@ TEST(smooth_threshold) {
         if (sum > best + 1e-12) best = sum, at = k;
     }
     assert_true(reach > 3 && at > 0 && at < CUTS);
-    assert_int_equal(
-        basin_threshold_best(&threshold, &f1, score, label, CUTS, BASIN_THRESHOLD_SMOOTH, &error),
-        0);
+    assert_int_equal(basin_threshold_best(&threshold, &f1, score, label, CUTS,
+                                          BASIN_THRESHOLD_SCAN_SMOOTH, &error),
+                     0);
     assert_float_equal(threshold, 0.5 * (score[at - 1] + score[at]), 1e-12);
     assert_float_equal(f1, value[at], 1e-12);
     for (int i = 0; i < CUTS; i++) score[i] = i < 100; /* two groups: no cut inside one */
-    assert_int_equal(
-        basin_threshold_best(&threshold, &f1, score, label, CUTS, BASIN_THRESHOLD_SMOOTH, &error),
-        0);
+    assert_int_equal(basin_threshold_best(&threshold, &f1, score, label, CUTS,
+                                          BASIN_THRESHOLD_SCAN_SMOOTH, &error),
+                     0);
     assert_float_equal(threshold, 0.5, 1e-12);
 }
 

@@ -59,5 +59,5 @@ TEST(too_small) {
     double got;
     basin_error error;
     assert_int_equal(basin_ssim(&got, a, a, 1, 6, 10, 1, false, &error), BASIN_BAD_SHAPE);
-    assert_string_equal(error.text, "SSIM of 6 x 10 pixels, want at least 7 x 7");
+    assert_string_equal(error.text, "SSIM of 6 x 10 pixels; the minimum is 7 x 7");
 }

@@ -128,7 +128,7 @@ TEST(ranks_say_when_to_stop) {
     double merit[2];
     for (int k = 0; k < 2; k++) {
         double logit[ROWS];
-        basin_ranking ranking;
+        basin_ranking ranking = {.size = sizeof ranking};
         spec.stop = k ? BASIN_TREES_BY_RANKS : BASIN_TREES_BY_LOSS;
         basin_trees *trees = fit(&t, spec);
         predict(logit, trees, &t);

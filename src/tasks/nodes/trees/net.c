@@ -390,7 +390,7 @@ static basin_status step(fitting *f, int64_t number, basin_error *error) {
 
 static basin_status judge(double *auprc, fitting *f, basin_error *error) {
     const basin_trees_data *d = f->data;
-    basin_ranking ranking;
+    basin_ranking ranking = {.size = sizeof ranking};
     BASIN_TRY(move_weights(&f->judge, f->net->weight, false, error));
     BASIN_TRY(predict(f->logit, &f->judge, BATCH, f->net, d->x + d->trains * d->stride, f->judges,
                       f->every * d->stride, error));

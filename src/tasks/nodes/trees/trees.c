@@ -201,7 +201,7 @@ static double validation_loss(const fit *f) {
 static basin_status judge(double *fault, const fit *f, basin_error *error) {
     const basin_trees_data *d = f->data;
     const float *value;
-    basin_ranking ranking;
+    basin_ranking ranking = {.size = sizeof ranking};
     BASIN_TRY(ask(&value, f->booster, f->validation, 1, error));
     for (int64_t i = 0; i < d->validations; i++) f->logit[i] = (double)value[i];
     *fault = validation_loss(f);
