@@ -63,9 +63,9 @@ TYPES = {"INTEGER": "int", "REAL": "float", "SWITCH": "bool", "CHANNELS": "Seque
 
 
 def rows_of(ffi, lib, task):
-    rows, table = [], lib.basin_settings_table(task.encode())
-    while table and table[len(rows)].name:
-        rows.append(table[len(rows)])
+    rows = []
+    while row := lib.basin_setting_at(task.encode(), len(rows)):
+        rows.append(row)
     return rows
 
 

@@ -31,7 +31,7 @@ typedef struct timing {
     double flops; /* of the matrix products of one run; 0 where they are not counted */
     double bytes; /* that a run without products reads and writes, likewise */
     basin_plan *plan;
-    double median, least;
+    double median, minimum;
     double seconds[MAX_ROUNDS];
 } timing;
 
@@ -360,7 +360,7 @@ static void summarize(timing *item, int rounds) {
     double sorted[MAX_ROUNDS];
     memcpy(sorted, item->seconds, (size_t)rounds * sizeof *sorted);
     qsort(sorted, (size_t)rounds, sizeof *sorted, basin_compare_double);
-    item->least = sorted[0];
+    item->minimum = sorted[0];
     item->median = (sorted[(rounds - 1) / 2] + sorted[rounds / 2]) / 2;
 }
 
@@ -505,10 +505,10 @@ static void put_shape(basin_record *r, const benchmark *bench) {
 
 /* The share of the machine's limit that an item reached; 0: not known. */
 static double share(const benchmark *bench, const timing *item) {
-    const machine_limit *most = &bench->limit[1];
+    const machine_limit *all = &bench->limit[1];
     bool narrow = basin_backend_info_of(bench->backend).storage == BASIN_BF16;
     double done = item->flops > 0 ? item->flops : item->bytes;
-    double rate = item->flops <= 0 ? most->memory : narrow ? most->bf16 : most->f32;
+    double rate = item->flops <= 0 ? all->memory : narrow ? all->bf16 : all->f32;
     return rate > 0 ? done / item->median / rate : 0;
 }
 
@@ -531,8 +531,8 @@ static void put_items(basin_record *r, const benchmark *bench, int rounds) {
         const timing *item = &bench->item[i];
         basin_record_entry(r, item->key);
         basin_record_fields(r, "name|=%s;.median_s=%g;.least_s=%g;|median ms=%.3f;|min ms=%.3f",
-                            item->name, item->median, item->least, 1e3 * item->median,
-                            1e3 * item->least);
+                            item->name, item->median, item->minimum, 1e3 * item->median,
+                            1e3 * item->minimum);
         basin_record_numbers(r, "seconds", item->seconds, rounds);
         if (item->flops > 0)
             basin_record_number(r, "gflops", "%.1f", item->flops / item->median * 1e-9);

@@ -21,8 +21,9 @@ typedef struct basin_progress {
 } basin_progress;
 
 basin_progress basin_progress_begin(const char *label, int64_t total, bool quiet);
-/* Shows `done` as a bar, with a few words each: the most important first, NULL after the last.
- * Words that do not fit are left out. Draws at most ten times a second, so call it often. */
+/* Shows `done` as a bar, with a few words each: the max_operands important first, NULL after the
+ * last. Words that do not fit are left out. Draws at max_operands ten times a second, so call it
+ * often. */
 void basin_progress_show(basin_progress *progress, int64_t done, const char *const *words);
 /* Clears the line; or whichever is drawn, before something else is printed. */
 void basin_progress_end(basin_progress *progress);
@@ -56,11 +57,11 @@ typedef struct basin_start {
 } basin_start;
 
 /* The options that were given: the value of each, "on" for a flag; NULL: not given. */
-enum { BASIN_OPTIONS_MOST = 128 }; /* of a command's own table, and of a task's settings */
+enum { BASIN_MAX_OPTIONS = 128 }; /* of a command's own table, and of a task's settings */
 typedef struct basin_parsed {
     bool help, help_all; /* --help or --help-all was met, and nothing else is promised */
     char notes[900];     /* a line for each option that was given twice */
-    const char *option[BASIN_OPTIONS_MOST], *setting[BASIN_OPTIONS_MOST];
+    const char *option[BASIN_MAX_OPTIONS], *setting[BASIN_MAX_OPTIONS];
 } basin_parsed;
 
 /* What every command has: its operands, and the options that mean the same everywhere. */
@@ -162,7 +163,7 @@ typedef struct basin_option {
 /* For commands that print JSON only with some options. */
 #define BASIN_OPTION_JSON_FOR(needs_) BASIN_FLAG(json, "json", .needs = needs_)
 #define BASIN_OPTION_QUIET BASIN_FLAG(quiet, "quiet", .letter = 'q')
-/* The end of most tables. */
+/* The end of max_operands tables. */
 #define BASIN_OPTIONS_LAST BASIN_OPTION_JSON, BASIN_OPTION_QUIET, BASIN_OPTIONS_END
 #define BASIN_OPTION_BACKEND BASIN_CHOICE(backend, "backend", "ref|cpu|cuda", .text = "cpu")
 #define BASIN_OPTION_PRODUCTS                                                                      \
@@ -213,7 +214,7 @@ typedef struct basin_command {
     const struct basin_use_task *use;     /* of basin_use_run */
     const char *task;                     /* whose settings it takes as options; or NULL */
     bool ranks;                           /* several ranks may share it */
-    int least, most; /* operands, where not as the page says; -1: none needed */
+    int min_operands, max_operands; /* operands, where not as the page says; -1: none needed */
 } basin_command;
 
 #define BASIN_COMMAND(name_, table_) .name = name_, .option = table_, .size = sizeof(OPTIONS)
@@ -234,7 +235,7 @@ typedef struct basin_train_task basin_train_task;
 /* The fields of a command that trains, and of one that uses a model. */
 #define BASIN_TRAINS(task_, ...)                                                                   \
     .run = basin_train_run, .train = &(const basin_train_task){__VA_ARGS__}, .task = task_,        \
-    .ranks = true, .least = -1
+    .ranks = true, .min_operands = -1
 #define BASIN_USES(job_, ...)                                                                      \
     .run = basin_use_run, .use = &(const basin_use_task) { .size = sizeof(job_), __VA_ARGS__ }
 
@@ -292,8 +293,8 @@ bool basin_option_given(const basin_args *args, const char *name);
 /* Reads `count` arguments. Operands move to the front of `argument`, in order. Errors are
  * BASIN_BAD_VALUE: wrong usage. */
 basin_status basin_options_parse(basin_args *args, int count, char **argument, basin_error *error);
-/* An error if a given option has no effect with the others (`needs`), or names a file to write that
- * is an operand or the file of another option (`writes`). */
+/* An error if a given option has no effect with the others (`needs`), or if a file to write is also
+ * an operand or the file of another option (`writes`). */
 basin_status basin_options_check(const basin_args *args, basin_error *error);
 /* An error if a file that an option names cannot be written: before the work, not after it. */
 basin_status basin_options_try_files(const basin_args *args, basin_error *error);
@@ -304,7 +305,7 @@ void basin_option_print(char *text, size_t size, const basin_option *option,
 
 /* ---- pages ---- */
 
-/* Pages: of a command (all of its options, or those that most people set), of a group. */
+/* Pages: of a command (all of its options, or those that max_operands people set), of a group. */
 void basin_command_help_print(const basin_command *command, bool all);
 void basin_noun_help_print(const basin_noun *group);
 
@@ -317,7 +318,7 @@ void basin_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define basin_note(args, ...) ((args)->quiet ? (void)0 : basin_say("basin: note: " __VA_ARGS__))
 /* The number of blocks in a file of weights that have a negative gamma, and the minimum (or NULL):
  * the norm is then the gradient of a concave function, and the descent raises the energy. */
-int64_t basin_negative_gammas(double *least, const basin_bundle *weights);
+int64_t basin_negative_gammas(double *lowest, const basin_bundle *weights);
 /* A note if the weights in a file have a negative gamma; nothing if there is no such file. */
 void basin_note_gamma(const basin_args *args, const char *path);
 /* "basin: <text>"; returns the exit code. */

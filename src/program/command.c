@@ -105,21 +105,20 @@ void basin_args_free(basin_args *args) {
 }
 
 /* How many operands there may be, by words such as "MODEL [DATA] FILE...". */
-static void count_operands(int *least, int *most, const basin_command *command,
-                           const char *operands) {
+static void count_operands(int *min, int *max, const basin_command *command, const char *operands) {
     bool optional = false;
-    *least = *most = 0;
+    *min = *max = 0;
     for (const char *at = operands; *at; at += strspn(at, " ")) {
         size_t length = strcspn(at, " ");
         optional |= *at == '[';
-        *least += !optional;
-        *most += 1;
-        if (memmem(at, length, "...", 3)) *most = INT_MAX / 2;
+        *min += !optional;
+        *max += 1;
+        if (memmem(at, length, "...", 3)) *max = INT_MAX / 2;
         optional &= at[length - 1] != ']';
         at += length;
     }
-    if (command->least) *least = command->least;
-    if (command->most) *most = command->most;
+    if (command->min_operands) *min = command->min_operands;
+    if (command->max_operands) *max = command->max_operands;
 }
 
 bool basin_option_given(const basin_args *args, const char *name) {
@@ -146,32 +145,32 @@ static bool names_gamma(const char *name) {
     return !strcmp(dot ? dot + 1 : name, "gamma") || !strcmp(name, "LNORM_gamma");
 }
 
-int64_t basin_negative_gammas(double *least, const basin_bundle *weights) {
+int64_t basin_negative_gammas(double *lowest, const basin_bundle *weights) {
     int64_t count = 0;
-    double lowest = 0;
+    double min = 0;
     for (size_t i = 0; i < basin_bundle_count(weights); i++) {
         const basin_tensor *t = basin_bundle_at(weights, i);
         if (!names_gamma(basin_bundle_name(weights, i)) || basin_shape_count(t->shape) != 1)
             continue;
         double gamma = basin_tensor_at(t, 0);
         count += gamma < 0;
-        if (gamma < lowest) lowest = gamma;
+        if (gamma < min) min = gamma;
     }
-    if (least) *least = lowest;
+    if (lowest) *lowest = min;
     return count;
 }
 
 void basin_note_gamma(const basin_args *args, const char *path) {
     basin_bundle *weights;
     basin_error error;
-    double least;
+    double lowest;
     if (args->quiet || basin_bundle_read(&weights, path, &error)) return;
-    int64_t count = basin_negative_gammas(&least, weights);
+    int64_t count = basin_negative_gammas(&lowest, weights);
     if (count)
         basin_note(args,
                    "%s: gamma of %lld layer norm%s is negative (minimum %.4g), so that the descent "
                    "raises the energy; the setting positive_gamma keeps it above 0",
-                   path, (long long)count, count > 1 ? "s" : "", least);
+                   path, (long long)count, count > 1 ? "s" : "", lowest);
     basin_bundle_free(weights);
 }
 
@@ -296,7 +295,7 @@ static basin_status ranks_open(cli_ranks *r, basin_error *error) {
 }
 
 /* A failure that not all ranks share ends the job. Rank 0 has printed its own; others give it a
- * second to end the job first, since most failures come to all ranks alike, then print theirs. */
+ * second to end the job first, since max failures come to all ranks alike, then print theirs. */
 static void fail(const cli_ranks *r, int code) {
     char line[2 * BASIN_ERROR_TEXT];
     basin_error error;
@@ -358,18 +357,18 @@ static void print_notes(const basin_args *args) {
 
 static int run_parsed(basin_args *args) {
     const basin_command *command = args->command;
-    int least, most;
+    int min, max;
     basin_error error;
     basin_status status = BASIN_OK;
     basin_page page;
     basin_page_read(&page, command);
-    count_operands(&least, &most, command, page.operands);
+    count_operands(&min, &max, command, page.operands);
     if (args->parsed.help)
         return basin_command_help_print(command, args->parsed.help_all), BASIN_EXIT_OK;
-    if (args->operands < least)
+    if (args->operands < min)
         status = basin_usage(&error, "needs %s", page.operands);
-    else if (args->operands > most)
-        status = basin_usage(&error, "unexpected argument '%s'", args->operand[most]);
+    else if (args->operands > max)
+        status = basin_usage(&error, "unexpected argument '%s'", args->operand[max]);
     if (!status) {
         print_notes(args);
         status = command->run(args, &error);

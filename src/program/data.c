@@ -135,12 +135,12 @@ static long long count_mask(const basin_network *n, const uint8_t *mask, int64_t
 }
 
 static void put_labels(basin_record *r, const basin_network *n) {
-    int32_t most = basin_network_greatest_label(n);
+    int32_t highest = basin_network_greatest_label(n);
     char name[32];
     basin_record_object(r, "labels");
     basin_record_integer(r, "unknown", basin_network_count_label(n, -1));
     if (!basin_record_is_text(r)) basin_record_list(r, "count");
-    for (int32_t y = 0; y <= most; y++) {
+    for (int32_t y = 0; y <= highest; y++) {
         int64_t count = basin_network_count_label(n, y);
         snprintf(name, sizeof name, "of %d", y);
         if (!basin_record_is_text(r))
@@ -344,4 +344,4 @@ static basin_status run_get(void *context, basin_error *error) {
 }
 
 const basin_command basin_command_data_get = {BASIN_COMMAND("data get", get_table), .run = run_get,
-                                              .least = -1};
+                                              .min_operands = -1};

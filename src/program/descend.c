@@ -213,11 +213,11 @@ static void put_step(basin_record *r, const job *j, int t) {
 }
 
 static basin_status draw(const job *j, basin_error *error) {
-    enum { MOST_TERMS = 3 }; /* of a block */
+    enum { MAX_TERMS = 3 }; /* of a block */
     const basin_descent_result *r = &j->result;
     const basin_term *term = j->energy.term;
     int points = r->steps + 1, lines = r->terms > 1 ? r->terms + 1 : 1;
-    basin_plot_line line[MOST_TERMS + 1];
+    basin_plot_line line[MAX_TERMS + 1];
     BASIN_SCRATCH_RAW(double, number, ((size_t)points * (size_t)lines), "a plot", error);
     for (int p = 0; p < lines; p++) {
         double *y = number + (size_t)p * (size_t)points;

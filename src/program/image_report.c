@@ -133,4 +133,4 @@ static void close_all(void *context) {
 const basin_command basin_command_image_report = {
     BASIN_COMMAND("image report", table),
     BASIN_USES(job, .prepare = prepare, .work = work, .finish = print, .close = close_all),
-    .least = 1};
+    .min_operands = 1};

@@ -133,10 +133,9 @@ static bool option_row_at(option_row *row, const basin_args *defaults, int i) {
     if (o->name) return own_row(row, defaults, o), true;
     if (i < more) return *row = always[i], true;
     if (!task) return false;
-    const basin_setting *s = basin_settings_table(task);
-    for (i -= more; s->name && i > 0; i--) s++;
-    if (s->name) setting_row(row, s, defaults->settings);
-    return s->name;
+    const basin_setting *s = basin_setting_at(task, i - more);
+    if (s) setting_row(row, s, defaults->settings);
+    return s;
 }
 
 /* "-o, --output FILE", "--[no-]flip". */
@@ -342,4 +341,5 @@ static basin_status run(void *context, basin_error *error) {
     return BASIN_OK;
 }
 
-const basin_command basin_command_help = {BASIN_COMMAND("help", table), .run = run, .most = 2};
+const basin_command basin_command_help = {BASIN_COMMAND("help", table), .run = run,
+                                          .max_operands = 2};

@@ -473,7 +473,7 @@ const basin_command basin_command_anomaly_score = {BASIN_COMMAND("anomaly score"
                                                    BASIN_USES(job, .prepare = check_score,
                                                               .work = score, .print = put_scores,
                                                               .close = close_all, .rows = true),
-                                                   .ranks = true, .least = 1};
+                                                   .ranks = true, .min_operands = 1};
 
 static basin_status predict(void *context, basin_error *error) {
     job *j = context;

@@ -13,6 +13,7 @@
 typedef struct target {
     const basin_option *option;
     const basin_setting *setting;
+    int number;   /* of the setting in the task's table */
     bool negated; /* it was met as --no-name */
 } target;
 
@@ -33,14 +34,16 @@ static void swap_letters(char *text, char from, char to) {
         if (*text == from) *text = to;
 }
 
-static const basin_setting *settings_of(const basin_command *command) {
-    return command->task ? basin_settings_table(command->task) : NULL;
+/* The i-th setting of the command's task; NULL past the last, and where it has none. */
+static const basin_setting *setting_at(const basin_command *command, int i) {
+    return command->task ? basin_setting_at(command->task, i) : NULL;
 }
 
-static const basin_setting *find_setting(const basin_command *command, const char *name) {
-    for (const basin_setting *s = settings_of(command); s && s->name; s++)
-        if (!strcmp(s->name, name)) return s;
-    return NULL;
+static target find_setting(const basin_command *command, const char *name) {
+    target t = {.number = 0};
+    while ((t.setting = setting_at(command, t.number)) && strcmp(t.setting->name, name) != 0)
+        t.number++;
+    return t;
 }
 
 const basin_option *basin_option_find(const basin_command *command, const char *name,
@@ -56,7 +59,7 @@ static target find_plain(const basin_command *command, const char *name) {
     if (o) return (target){.option = o};
     snprintf(text, sizeof text, "%s", name);
     swap_letters(text, '-', '_');
-    return (target){.setting = find_setting(command, text)};
+    return find_setting(command, text);
 }
 
 static target find(const basin_command *command, const char *name) {
@@ -110,9 +113,10 @@ static void guess_name(guess *g, const basin_command *command) {
         memcpy(g->name, ours, sizeof g->name);
         return;
     }
+    const basin_setting *s;
     for (const basin_option *o = command->option; o->name; o++)
         for (int no = 0; no <= (o->kind == BASIN_OPTION_SWITCH); no++) consider(g, o->name, no);
-    for (const basin_setting *s = settings_of(command); s && s->name; s++)
+    for (int i = 0; (s = setting_at(command, i)); i++)
         for (int no = 0; no <= (s->kind == BASIN_SETTING_SWITCH); no++) consider(g, s->name, no);
 }
 
@@ -266,8 +270,8 @@ static void remember(basin_args *args, const target *t, const char *value) {
     basin_parsed *parsed = &args->parsed;
     const basin_command *command = args->command;
     const char *given = value ? value : is_switch(t) && t->negated ? "off" : "on";
-    const char **place = t->option ? &parsed->option[t->option - command->option]
-                                   : &parsed->setting[t->setting - settings_of(command)];
+    const char **place =
+        t->option ? &parsed->option[t->option - command->option] : &parsed->setting[t->number];
     char name[64];
     snprintf(name, sizeof name, "%s", t->option ? t->option->name : t->setting->name);
     swap_letters(name, '_', '-');
@@ -292,12 +296,12 @@ static basin_status read_set(basin_args *args, const char *text, basin_error *er
     const char *equals = strchr(text, '=');
     snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - text) : 0, text);
     swap_letters(name, '-', '_');
-    target t = {.setting = find_setting(command, name)};
+    target t = find_setting(command, name);
     if (!equals) return basin_fail(error, BASIN_BAD_VALUE, "--set %s: needs NAME=VALUE", text);
     if (!t.setting) {
         guess g = {.typed = name, .distance = 1000};
-        for (const basin_setting *s = settings_of(command); s->name; s++)
-            consider(&g, s->name, false);
+        for (int i = 0; setting_at(command, i); i++)
+            consider(&g, setting_at(command, i)->name, false);
         swap_letters(g.name, '-', '_');
         return basin_fail(error, BASIN_BAD_VALUE, "--set %s: unknown setting%s%s%s", name,
                           *g.name ? "; did you mean '" : "", g.name, *g.name ? "'?" : "");
@@ -384,7 +388,8 @@ static bool value_of(char text[BASIN_NEEDS_VALUE], const void *context, const ch
 }
 
 /* What would help, of a clause whose conditions all fail: "--top or --kind hard". */
-static void list_wanted(char *text, size_t size, const char *clause, const basin_command *command) {
+static void list_expected(char *text, size_t size, const char *clause,
+                          const basin_command *command) {
     size_t used = 0;
     *text = 0;
     for (const char *at = clause, *end = at + strcspn(at, " "); at < end; at += strspn(at, ",")) {
@@ -411,7 +416,7 @@ static basin_status fail_idle(const basin_option *option, const char *condition,
         basin_option_find(args->command, condition, strcspn(condition, "!="));
     const char *given = args->parsed.option[other - args->command->option];
     bool worded = given && other->kind > BASIN_OPTION_SWITCH;
-    list_wanted(expected, sizeof expected, condition, args->command);
+    list_expected(expected, sizeof expected, condition, args->command);
     if (given)
         return basin_fail(error, BASIN_BAD_VALUE, "--%s has no effect with --%s%s%.100s",
                           option->name, other->name, worded ? " " : "", worded ? given : "");

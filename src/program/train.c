@@ -126,10 +126,10 @@ static bool is_listed(const char *const *list, const char *name) {
 }
 
 bool basin_training_settings_given(const basin_args *args, const char *const *heard) {
-    const basin_setting *s = basin_settings_table(args->command->task);
+    const basin_setting *s;
     const basin_start *start = &args->start;
-    for (int i = 0; s[i].name; i++)
-        if (args->parsed.setting[i] && !is_listed(heard, s[i].name)) return true;
+    for (int i = 0; (s = basin_setting_at(args->command->task, i)); i++)
+        if (args->parsed.setting[i] && !is_listed(heard, s->name)) return true;
     return start->config || (start->preset && strcmp(start->preset, "default") != 0);
 }
 

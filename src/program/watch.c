@@ -42,7 +42,7 @@ static void draw_bar(char *text, int cells, int64_t done, int64_t total) {
 
 void basin_progress_line(char *text, size_t size, const basin_progress *progress, int64_t done,
                          const char *const *words, int width) {
-    enum { BAR = 30, LEAST = 6 };
+    enum { BAR = 30, MIN_CELLS = 6 };
     char bar[BAR + 1], part[WIDEST] = "";
     int room = (width < WIDEST ? width : WIDEST) - 1, label = (int)strlen(progress->label);
     int used = label < room ? label : room, at = 0;
@@ -54,7 +54,7 @@ void basin_progress_line(char *text, size_t size, const basin_progress *progress
     }
     int cells = room - used - 3;
     if (cells > BAR) cells = BAR;
-    if (progress->total > 0 && cells >= LEAST) {
+    if (progress->total > 0 && cells >= MIN_CELLS) {
         draw_bar(bar, cells, done, progress->total);
         snprintf(text, size, "%s [%s]%s", progress->label, bar, part);
     } else

@@ -51,11 +51,12 @@ TEST(reports_bad_input) {
     assert_error(run(state, "data convert empty.csv x.basin"), 1, "the file is empty");
     assert_error(run(state, "data convert cut.npz x.basin"), 1, "cut.npz");
     assert_error(run(state, "data convert cut.dgl x.basin"), 1,
-                 "is a graph file of DGL, wanted npz");
+                 "is a graph file of DGL, expected npz");
     put_text(state, "fraud.mat", "MATLAB 5.0 MAT-file");
-    assert_error(run(state, "anomaly train fraud.mat"), 1,
-                 "is a MATLAB file, wanted npz, which this makes: python3 share/basin/mat.py "
-                 "'fraud.mat' 'fraud.mat.npz'");
+    assert_error(
+        run(state, "anomaly train fraud.mat"), 1,
+        "is a MATLAB file, expected npz, which this command makes: python3 share/basin/mat.py "
+        "'fraud.mat' 'fraud.mat.npz'");
     assert_error(run(state, "data info ."), 1, ".");
     assert_error(run(state, "data info e.csv one.csv --label id"), 1,
                  "column 'id' is given for two things (ids, labels)");

@@ -86,7 +86,7 @@ TEST(conditions_can_be_met) {
         for (const basin_option *o = (*at)->option; o->name; o++, count++)
             for (const char *c = o->needs; c && *(c += strspn(c, ", ")); c += strcspn(c, ", "))
                 if (!is_possible(*at, c)) fail_msg("%s --%s needs %s", (*at)->name, o->name, c);
-        assert_true(count <= BASIN_OPTIONS_MOST);
+        assert_true(count <= BASIN_MAX_OPTIONS);
     }
 }
 

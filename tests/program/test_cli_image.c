@@ -88,7 +88,7 @@ TEST_WITH(settings_come_from_the_model_to_begin_with, folder_new, program_teardo
     assert_contains(p->err, "channels is 1, and the pictures are in colour");
     assert_contains(run(state, "info n.safetensors")->out, "\"from\":\"m.safetensors\"");
     assert_error(run(state, "image train shapes:20 --from m.safetensors --dim 24 -q -o o.st"), 1,
-                 "m.safetensors: its dim is 16, asked for is 24");
+                 "m.safetensors: its dim is 16, requested is 24");
 }
 
 TEST(presets_are_overridden_by_flags) {
@@ -127,7 +127,7 @@ TEST(wrong_input_is_told_in_a_line) {
     assert_error(run(state, "image train shapes:40 --no-hopfield --memories 9 -q"), 1,
                  "memories has no effect with hopfield off; leave it out");
     assert_error(run(state, "image train shapes:40 --batch 20 --score-every 2 -q"), 1,
-                 "score_every is 2, but nothing is scored");
+                 "score_every is 2, but there is no data for validation");
     assert_error(run(state, "image train"), 2, "needs data to train on");
     assert_error(run(state, "image train shapes:40 --preset large"), 2, "large");
     assert_error(run(state, "image eval m.safetensors shapes:40"), 1, "m.safetensors");

@@ -26,7 +26,7 @@ TEST_WITH(graphs_have_the_same_bits, work_new, program_teardown) { same_bits(sta
 /* A model of one shard is what it was before there were shards: no gradient passes through sums. */
 TEST_WITH(shards_are_settings, work_new, program_teardown) {
     const program *p = run(state, IMAGES(1) "--shards 3 -o m.safetensors");
-    assert_error(p, 1, "shards is 3, wanted a divisor of the batch, 16");
+    assert_error(p, 1, "shards is 3, expected a divisor of the batch, 16");
     p = run(state, GRAPHS(1) "--shards 17 -o m.safetensors");
     assert_error(p, 1, "shards is 17; expected at most the batch, 16");
 }

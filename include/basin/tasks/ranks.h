@@ -1,6 +1,6 @@
 /* Several processes that do one task: `mpirun -n 4 program`, or srun. Each is a rank, 0 to count -
- * 1. They talk through MPI, whose library is opened at run time, and only where a launcher started
- * the program: alone there are no ranks (NULL), and every function takes that for one rank.
+ * 1. They communicate through MPI, whose library is opened at run time, and only where a launcher
+ * started the program. Otherwise there are no ranks (NULL), which every function treats as one.
  *
  *     basin_ranks *ranks;
  *     basin_ranks_open(&ranks, &error);
@@ -9,7 +9,7 @@
  *     basin_ranks_close(ranks);
  *
  * What is computed does not depend on how many there are. All ranks make the same calls in the same
- * order, from one thread; files are written by rank 0 alone. */
+ * order, from one thread; only rank 0 writes files. */
 #ifndef BASIN_TASKS_RANKS_H
 #define BASIN_TASKS_RANKS_H
 
@@ -34,15 +34,15 @@ BASIN_API basin_status basin_ranks_open(basin_ranks **ranks, basin_error *error)
 /* After the last call that all make: waits for the others. */
 BASIN_API void basin_ranks_close(basin_ranks *ranks);
 
-BASIN_API int64_t basin_ranks_rank(const basin_ranks *ranks);  /* 0 alone */
-BASIN_API int64_t basin_ranks_count(const basin_ranks *ranks); /* 1 alone */
+BASIN_API int64_t basin_ranks_rank(const basin_ranks *ranks);  /* 0 of NULL */
+BASIN_API int64_t basin_ranks_count(const basin_ranks *ranks); /* 1 of NULL */
 /* Threads that this rank may keep busy: the processors it is bound to, shared with the other ranks
- * that are bound to some of them. 0 alone: as many as there are. */
+ * that are bound to some of them. 0 of NULL: as many as there are. */
 BASIN_API int basin_ranks_threads(const basin_ranks *ranks);
 
-/* All ranks say how something went for them: BASIN_OK where it went well for all. Otherwise the
- * failure of the lowest rank, with `error` naming it and its host, on every rank. `error` holds
- * this rank's own message where `mine` is a failure. */
+/* All ranks compare their status: BASIN_OK where it is that on all. Otherwise the failure of the
+ * lowest rank, with `error` naming it and its host, on every rank. `error` holds this rank's own
+ * message where `mine` is a failure. */
 BASIN_API basin_status basin_ranks_agree(basin_ranks *ranks, basin_status mine, basin_error *error);
 /* After a failure that the ranks have not agreed on: ends all processes of the job, this one with
  * `code`. A rank that dies without this call is noticed by the launcher, which ends the others. */

@@ -94,12 +94,12 @@ typedef struct basin_training_result {
     bool finished_before; /* there was nothing to resume: the output is a finished model */
     int64_t parameters;
     int64_t epochs, steps; /* done, of the last member */
-    int64_t steps_planned; /* of the last member; of all members in a dry run */
+    int64_t steps_planned; /* for the last member; for all members in a dry run */
     int64_t best_epoch;    /* from 1: whose weights were kept; 0: the last */
     basin_score best;      /* of the best epoch; without a choice, of the last one validated */
     double loss;           /* mean of the last epoch begun */
     double seconds;        /* of the run and of those that it continues */
-    /* Of this process, since it began or resumed: mean; median, without validation; mean. */
+    /* For this process, since it began or resumed: mean; median, without validation; mean. */
     double step_seconds, epoch_seconds, items_per_second;
     size_t memory; /* bytes of the training plan */
     int64_t items; /* per epoch: graphs, pictures */

@@ -6,8 +6,8 @@
  *     basin_settings_set_number(settings, "epochs", 5, &error);
  *     basin_settings_set(settings, "crop", "random", &error);
  *
- * A preset gives every setting a value; those that follow override it. Presets are files of
- * settings (share/basin/presets), which the library carries within. */
+ * A preset gives every setting a value; later ones override it. Presets are files of settings
+ * (share/basin/presets) that are embedded in the library. */
 #ifndef BASIN_TASKS_SETTINGS_H
 #define BASIN_TASKS_SETTINGS_H
 
@@ -25,23 +25,22 @@ typedef enum basin_setting_kind {
     BASIN_SETTING_REAL,
     BASIN_SETTING_SWITCH,   /* "on" or "off"; true or false in JSON */
     BASIN_SETTING_CHOICE,   /* one word of `choices` */
-    BASIN_SETTING_CHANNELS, /* three numbers, one a channel: "0.5,0.5,0.5" */
+    BASIN_SETTING_CHANNELS, /* three numbers, one per channel: "0.5,0.5,0.5" */
 } basin_setting_kind;
 
-/* One setting as the table describes it. The library hands these out; fields may be added at the
- * end. */
+/* The description of a setting. The library provides these; fields may be added at the end. */
 typedef struct basin_setting {
     const char *name; /* "head_dim"; NULL ends a table */
     basin_setting_kind kind;
-    size_t offset;              /* for the library alone */
     const char *value;          /* what help calls the value: "D", "N", "RATE" */
     double low, high;           /* the range of an INTEGER or REAL */
     const char *const *choices; /* NULL-terminated */
     const char *help;           /* a sentence or two */
     const char *absent; /* what files of earlier versions meant, as text; NULL: it must be there */
     bool loose;         /* a resumed run may change it */
-    /* What it has an effect with: "arch=et|vit hopfield=on trees!=0", all of them; NULL: always. Of
-     * "hopfield=on,arch=vit" one is enough. Names that the task does not have are passed over. */
+    /* The values of other settings with which it has an effect: "arch=et|vit hopfield=on trees!=0",
+     * all of them; NULL: always. One of "hopfield=on,arch=vit" is enough. Names that the task does
+     * not have are ignored. */
     const char *needs;
 } basin_setting;
 
@@ -54,8 +53,8 @@ BASIN_API basin_status basin_settings_new(basin_settings **settings, const char 
 BASIN_API void basin_settings_free(basin_settings *settings);
 BASIN_API const char *basin_settings_task(const basin_settings *settings);
 
-/* The table of a task, ended by a NULL name; NULL where there is no such task. */
-BASIN_API const basin_setting *basin_settings_table(const char *task);
+/* The settings of a task by number, from 0; NULL past the last and where there is no such task. */
+BASIN_API const basin_setting *basin_setting_at(const char *task, int number);
 /* Its presets by name, ended by NULL; "default" comes first. */
 BASIN_API const char *const *basin_settings_presets(const char *task);
 
@@ -63,10 +62,10 @@ BASIN_API const char *const *basin_settings_presets(const char *task);
  */
 BASIN_API basin_status basin_settings_start(basin_settings *settings, const char *preset,
                                             basin_error *error);
-/* An error where settings do not go together, or one that was set by its name has no effect with
- * the others. Training asks this, too. */
+/* An error where settings conflict, or where one that was set by its name has no effect with the
+ * others. Training checks this as well. */
 BASIN_API basin_status basin_settings_check(const basin_settings *settings, basin_error *error);
-/* Sets one by its name to what `text` says. */
+/* Sets one by its name, from text. */
 BASIN_API basin_status basin_settings_set(basin_settings *settings, const char *name,
                                           const char *text, basin_error *error);
 /* The same from a number: of an INTEGER (up to 2^53 - 1), a REAL, or a SWITCH (0 or 1). */

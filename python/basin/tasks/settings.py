@@ -46,12 +46,11 @@ def _kind(number):
 
 @functools.cache
 def _rows(task):
-    rows, pointer = {}, lib.basin_settings_table(task.encode())
-    if not pointer:
-        raise BasinError(f"task {task!r}, expected image, anomaly, node, graphs or text")
-    while pointer[len(rows)].name:
-        row = pointer[len(rows)]
+    rows: dict[str, Any] = {}
+    while row := lib.basin_setting_at(task.encode(), len(rows)):
         rows[text(row.name)] = row
+    if not rows:
+        raise BasinError(f"task {task!r}, expected image, anomaly, node or graphs")
     return rows
 
 

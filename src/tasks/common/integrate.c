@@ -58,7 +58,7 @@ static void add_slopes(const basin_lines *l, const double *weight) {
 
 /* ---- bisection ---- */
 
-enum { POINTS = 17, MOST_DEPTH = 24, MOST_ENDS = POINTS + MOST_DEPTH };
+enum { POINTS = 17, MAX_DEPTH = 24, MAX_ENDS = POINTS + MAX_DEPTH };
 
 /* What is known of all outputs before pieces between the points are halved. */
 typedef struct bisection {
@@ -71,10 +71,10 @@ typedef struct bisection {
 
 /* An output's pieces that are left. */
 typedef struct pieces {
-    double end[MOST_ENDS], last[MOST_ENDS]; /* [top + 1] their ends, the next one's on top, and the
+    double end[MAX_ENDS], last[MAX_ENDS]; /* [top + 1] their ends, the next one's on top, and the
                                                output there */
-    double from, first;                     /* where the next one begins, and the output there */
-    int top;                                /* -1: none is left */
+    double from, first;                   /* where the next one begins, and the output there */
+    int top;                              /* -1: none is left */
     int halved;
 } pieces;
 
@@ -95,9 +95,9 @@ static void begin(pieces *p, const basin_lines *l, const bisection *b, int64_t o
  * taken, its length; halved, where the output is `output`, 0. */
 static double take(pieces *p, const bisection *b, double allowed, double moves, double output) {
     double length = p->end[p->top] - p->from, way = p->last[p->top] - p->first;
-    double most = allowed * (length + 1.0 / 64) + b->how->part * fabs(way);
-    if (length > 1.0 / (1 << MOST_DEPTH) && p->halved < b->how->most &&
-        !(fabs(moves * length - way) <= most)) {
+    double tolerance = allowed * (length + 1.0 / 64) + b->how->part * fabs(way);
+    if (length > 1.0 / (1 << MAX_DEPTH) && p->halved < b->how->max_pieces &&
+        !(fabs(moves * length - way) <= tolerance)) {
         p->halved++;
         p->end[p->top + 1] = p->from + 0.5 * length;
         p->last[++p->top] = output;

@@ -39,8 +39,8 @@ basin_status basin_lines_run(const basin_lines *l, const double *t, double *outp
 typedef struct basin_quadrature {
     int steps;                     /* up to 15; 0: 16 pieces are halved at once */
     double (*allowed)(double way); /* what sums may miss of an output's way, about */
-    double part; /* of each piece's own difference that they may miss beside that */
-    int most;    /* pieces of each output to be halved at most; then the sums miss more */
+    double part;    /* of each piece's own difference that they may miss beside that */
+    int max_pieces; /* of each output that are halved; then the sums miss more */
 } basin_quadrature;
 
 basin_status basin_lines_integrate(double *ends /* [2, outputs] at both ends of the lines */,

@@ -10,18 +10,18 @@ bool basin_model_shapes_agree(basin_expr a, basin_expr b, const char *what) {
     if (!a || !b) return false;
     if (basin_shape_equal(basin_expr_shape(a), basin_expr_shape(b))) return true;
     return basin_graph_fail(
-        basin_expr_graph(a), BASIN_BAD_SHAPE, "%s: %s and %s, wanted equal shapes", what,
+        basin_expr_graph(a), BASIN_BAD_SHAPE, "%s: %s and %s, expected equal shapes", what,
         basin_shape_text(basin_expr_shape(a)), basin_shape_text(basin_expr_shape(b)));
 }
 
-bool basin_model_shape_is(basin_expr a, basin_shape wanted, const char *what) {
+bool basin_model_shape_is(basin_expr a, basin_shape expected, const char *what) {
     basin_shape shape = basin_expr_shape(a);
-    bool good = a && shape.rank == wanted.rank;
-    for (int i = 0; good && i < wanted.rank; i++)
-        good = wanted.dim[i] < 0 || shape.dim[i] == wanted.dim[i];
+    bool good = a && shape.rank == expected.rank;
+    for (int i = 0; good && i < expected.rank; i++)
+        good = expected.dim[i] < 0 || shape.dim[i] == expected.dim[i];
     if (a && !good)
-        basin_graph_fail(basin_expr_graph(a), BASIN_BAD_SHAPE, "%s %s, wanted %s%s", what,
-                         basin_shape_text(basin_expr_shape(a)), basin_shape_text(wanted),
+        basin_graph_fail(basin_expr_graph(a), BASIN_BAD_SHAPE, "%s %s, expected %s%s", what,
+                         basin_shape_text(basin_expr_shape(a)), basin_shape_text(expected),
                          " (-1: any size)");
     return good;
 }

@@ -9,8 +9,8 @@
 
 /* Whether a and b have one shape; otherwise the graph gets an error that names both. */
 bool basin_model_shapes_agree(basin_expr a, basin_expr b, const char *what);
-/* Whether the shape of a is the one wanted, -1 standing for any size. */
-bool basin_model_shape_is(basin_expr a, basin_shape wanted, const char *what);
+/* Whether the shape of a is the expected one, -1 standing for any size. */
+bool basin_model_shape_is(basin_expr a, basin_shape expected, const char *what);
 
 /* The status of the graph: what a declaration that builds without checks returns. */
 basin_status basin_model_status(const basin_graph *graph);

@@ -42,13 +42,13 @@ static basin_status begin(basin_archive *a, const char *path, basin_error *error
 }
 
 basin_status basin_archive_open(basin_archive *a, const void *data, size_t size, const char *path,
-                                const char *wanted, basin_error *error) {
+                                const char *expected, basin_error *error) {
     BASIN_TRY(begin(a, path, error));
     allow(a);
     if (a->archive_read_open_memory(a->reader, data ? data : "", size) == ARCHIVE_OK)
         return BASIN_OK;
-    basin_status status =
-        basin_fail(error, BASIN_BAD_FILE, "%s: is no %s: %s", path, wanted, basin_archive_why(a));
+    basin_status status = basin_fail(error, BASIN_BAD_FILE, "%s: is not a %s: %s", path, expected,
+                                     basin_archive_why(a));
     basin_archive_close(a);
     return status;
 }
@@ -63,9 +63,9 @@ void basin_archive_close(basin_archive *a) {
 /* Whether a zip has a workbook: by its names, at the end, or among what is there of it. */
 static bool is_workbook(const char *data, size_t size) {
     static const char name[] = "xl/workbook.xml";
-    size_t most = size < 1 << 16 ? size : 1 << 16;
-    return memmem(data, most, name, sizeof name - 1) ||
-           memmem(data + size - most, most, name, sizeof name - 1);
+    size_t window = size < 1 << 16 ? size : 1 << 16;
+    return memmem(data, window, name, sizeof name - 1) ||
+           memmem(data + size - window, window, name, sizeof name - 1);
 }
 
 basin_status basin_packed_refuse(const void *data, size_t size, const char *path,
@@ -89,18 +89,20 @@ basin_status basin_packed_refuse(const void *data, size_t size, const char *path
         if (*kind[i].bytes == 'P' && kind[i].bytes[1] == 'K' && !is_workbook(data, size)) continue;
         if (strstr(kind[i].name, "file"))
             return basin_fail(error, BASIN_UNSUPPORTED,
-                              "%s: is a %s, wanted npz, which this makes: python3 "
+                              "%s: is a %s, expected npz, which this command makes: python3 "
                               "share/basin/%s.py '%s' '%s.npz'",
                               path, kind[i].name, kind[i].reader, path, path);
         if (!kind[i].reader)
-            return basin_fail(error, BASIN_UNSUPPORTED,
-                              "%s: is a database in the format SQLite, wanted CSV, which this "
-                              "makes of a table: sqlite3 -csv -header '%s' 'SELECT * FROM TABLE'",
-                              path, path);
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "%s: is a table in the format %s, wanted CSV, which this makes: python3 "
-                          "-c \"import pandas; pandas.%s('%s').to_csv('%s.csv', index=False)\"",
-                          path, kind[i].name, kind[i].reader, path, path);
+            return basin_fail(
+                error, BASIN_UNSUPPORTED,
+                "%s: is a database in the format SQLite, expected CSV, which this "
+                "command makes of a table: sqlite3 -csv -header '%s' 'SELECT * FROM TABLE'",
+                path, path);
+        return basin_fail(
+            error, BASIN_UNSUPPORTED,
+            "%s: is a table in the format %s, expected CSV, which this command makes: python3 "
+            "-c \"import pandas; pandas.%s('%s').to_csv('%s.csv', index=False)\"",
+            path, kind[i].name, kind[i].reader, path, path);
     }
     return BASIN_OK;
 }
@@ -146,8 +148,8 @@ struct basin_packed {
 
 enum {
     BLOCK = 1 << 16,
-    /* Tables and texts shrink to a tenth, at most to a hundredth. */
-    MOST_TIMES = 200,
+    /* Tables and texts shrink to a tenth, at window to a hundredth. */
+    MAX_RATIO = 200,
     ANY_TIMES = 1 << 26, /* bytes below which nobody minds */
 };
 
@@ -242,12 +244,12 @@ basin_status basin_packed_read(size_t *got, void *to, size_t bytes, basin_packed
                                basin_error *error) {
     basin_status status = read_some(got, to, bytes, packed, error);
     packed->unpacked += *got;
-    if (status || packed->unpacked < ANY_TIMES || packed->unpacked / MOST_TIMES <= packed->size)
+    if (status || packed->unpacked < ANY_TIMES || packed->unpacked / MAX_RATIO <= packed->size)
         return status;
     return basin_fail(
         error, BASIN_BAD_FILE,
         "%s: unpacks to more than %d times its size; if it is meant to, unpack it first",
-        packed->path, MOST_TIMES);
+        packed->path, MAX_RATIO);
 }
 
 void basin_packed_close(basin_packed *packed) {
@@ -266,7 +268,7 @@ bool basin_stream_is(const char *path) {
     bool named = !strcmp(path, "/dev/stdin");
     if (!strcmp(path, "-")) return true;
     for (const char *const *f = folder; *f; f++) named = named || !strncmp(path, *f, strlen(*f));
-    /* A file behind it is opened as any other, and may be read twice. */
+    /* A regular file there is opened as any other, and may be read twice. */
     return named && !stat(path, &info) && !S_ISREG(info.st_mode);
 }
 

@@ -27,7 +27,7 @@ void basin_packed_close(basin_packed *packed);
 basin_status basin_packed_refuse(const void *data, size_t size, const char *path,
                                  basin_error *error);
 
-/* ---- gzip alone; plain files pass through ---- */
+/* ---- gzip only; plain files pass through ---- */
 
 /* Opens a regular file; close it with gzclose. */
 basin_status basin_gz_open(gzFile *file, const char *path, basin_error *error);
@@ -77,12 +77,12 @@ typedef struct basin_archive {
 } basin_archive;
 
 /* Reads tar and zip, plain or packed by gzip, bzip2, xz or zstd, from memory that must outlive it.
- * No other filter is let in: libarchive runs programs from PATH for some. `wanted` is what the file
- * should have been, for errors. */
+ * No other filter is let in: libarchive runs programs from PATH for some. `expected` is what the
+ * file should have been, for errors. */
 basin_status basin_archive_open(basin_archive *archive, const void *data, size_t size,
-                                const char *path, const char *wanted, basin_error *error);
+                                const char *path, const char *expected, basin_error *error);
 void basin_archive_close(basin_archive *archive);
-/* What libarchive says is wrong. */
+/* The error message of libarchive. */
 const char *basin_archive_why(const basin_archive *archive);
 
 #endif

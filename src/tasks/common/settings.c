@@ -23,13 +23,16 @@ basin_status basin_settings_new(basin_settings **settings, const char *task, con
     const basin_task_settings *kind = find(task);
     *settings = NULL;
     if (kind) return basin_settings_make(settings, kind, preset, error);
-    return basin_fail(error, BASIN_BAD_VALUE, "there is no task '%.60s'; wanted one of" TASKS(NAME),
-                      task);
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "there is no task '%.60s'; expected one of" TASKS(NAME), task);
 }
 
-const basin_setting *basin_settings_table(const char *task) {
+const basin_setting *basin_setting_at(const char *task, int number) {
     const basin_task_settings *kind = find(task);
-    return kind ? kind->table : NULL;
+    int i = 0;
+    if (!kind || number < 0) return NULL;
+    while (kind->table[i].is.name && i < number) i++;
+    return kind->table[i].is.name ? &kind->table[i].is : NULL;
 }
 
 const char *const *basin_settings_presets(const char *task) {

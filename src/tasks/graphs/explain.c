@@ -205,7 +205,7 @@ static basin_status explain(basin_graphs_explanation *e, lens *l, int64_t column
     int64_t columns = basin_graphs_columns(m);
     double ends[2], all = 1;
     basin_quadrature how = {.allowed = allowed,
-                            .most = m->settings.implicit ? MAX_IMPLICIT : MAX_HALVED};
+                            .max_pieces = m->settings.implicit ? MAX_IMPLICIT : MAX_HALVED};
     basin_lines lines = {l->line, PATHS, l->plan, 1, read_score, l};
     if (column >= columns)
         return basin_fail(error, BASIN_BAD_VALUE, "column %lld; the model has %lld",

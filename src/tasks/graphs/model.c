@@ -242,7 +242,7 @@ const basin_graphs_info *basin_graphs_get_info(const basin_graphs_model *model) 
 /* ---- settings ---- */
 
 #define BASIN_SETTINGS_TYPE basin_graphs_settings
-static const basin_setting table[] = {
+static const basin_setting_entry table[] = {
     BASIN_GRAPHS_INPUT_SETTINGS(BASIN_SETTING_ENTRY)
         BASIN_GRAPHS_MODEL_SETTINGS(BASIN_SETTING_ENTRY)
             BASIN_GRAPHS_TRAINING_SETTINGS(BASIN_SETTING_ENTRY)

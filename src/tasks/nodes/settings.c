@@ -43,7 +43,7 @@ basin_status basin_nodes_set_number(basin_bundle *bundle, const char *key, doubl
 /* ---- tables of settings, and what is refused ---- */
 
 #define BASIN_SETTINGS_TYPE basin_nodes_settings
-static const basin_setting table[] = {
+static const basin_setting_entry table[] = {
     BASIN_NODES_INPUT_SETTINGS(BASIN_SETTING_ENTRY) BASIN_NODES_MODEL_SETTINGS(BASIN_SETTING_ENTRY)
         BASIN_NODES_TRAINING_SETTINGS(BASIN_SETTING_ENTRY) BASIN_LOOSE_SETTINGS(BASIN_LOOSE_ENTRY)
             BASIN_SETTINGS_END,
@@ -81,7 +81,7 @@ static basin_status check_settings(const void *values, basin_error *error) {
 const basin_task_settings basin_anomaly_task = {
     "anomaly", table, sizeof(basin_nodes_settings), check_settings, NULL, NULL, NULL};
 
-static const basin_setting classes_table[] = {
+static const basin_setting_entry classes_table[] = {
     BASIN_NODES_INPUT_SETTINGS(BASIN_SETTING_ENTRY) BASIN_NODES_MODEL_SETTINGS(BASIN_SETTING_ENTRY)
         BASIN_NODE_OWN_SETTINGS(BASIN_SETTING_ENTRY) BASIN_NODE_PACE_SETTINGS(BASIN_SETTING_ENTRY)
             BASIN_NODE_JUDGE_SETTINGS(BASIN_SETTING_ENTRY)

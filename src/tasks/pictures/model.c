@@ -10,7 +10,7 @@
 /* ---- settings: the table of their names, and what is refused ---- */
 
 #define BASIN_SETTINGS_TYPE basin_image_settings
-static const basin_setting table[] = {
+static const basin_setting_entry table[] = {
     BASIN_IMAGE_MODEL_SETTINGS(BASIN_SETTING_ENTRY) BASIN_IMAGE_TRAINING_SETTINGS(
         BASIN_SETTING_ENTRY) BASIN_LOOSE_SETTINGS(BASIN_LOOSE_ENTRY) BASIN_SETTINGS_END,
 };

@@ -162,10 +162,12 @@ TEST(what_does_not_go_together_is_named) {
     const struct {
         const char *cells, *wanted;
     } trial[] = {
-        {"1.5|2.5|3,5", "n: line 4: column 'x' holds '3,5', wanted a number as in the other rows"},
-        {"1,5|2,5|3.5", "n: line 4: column 'x' holds '3.5', wanted a number as in the other rows"},
-        {"2026-01-01|2026-01-02|7", "n: line 4: column 'x' holds '7', wanted a date as"},
-        {"2026-01-01|2026-01-02|soon", "n: line 4: column 'x' holds 'soon', wanted a date as"},
+        {"1.5|2.5|3,5",
+         "n: line 4: column 'x' holds '3,5', expected a number as in the other rows"},
+        {"1,5|2,5|3.5",
+         "n: line 4: column 'x' holds '3.5', expected a number as in the other rows"},
+        {"2026-01-01|2026-01-02|7", "n: line 4: column 'x' holds '7', expected a date as"},
+        {"2026-01-01|2026-01-02|soon", "n: line 4: column 'x' holds 'soon', expected a date as"},
     };
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
         basin_network *n;

@@ -133,7 +133,7 @@ TEST(a_model_of_another_size_is_no_beginning) {
     bench_tiny(&large, state, "large");
     large.training.from = first.out;
     large.s->size = 32;
-    bench_refused(&large, BASIN_BAD_SHAPE, "its size is 16, asked for is 32");
+    bench_refused(&large, BASIN_BAD_SHAPE, "its size is 16, requested is 32");
 }
 
 TEST(a_rehearsal_writes_nothing) {
@@ -207,7 +207,7 @@ TEST(what_cannot_be_trained_is_refused) {
     bench_refused(&b, BASIN_BAD_VALUE, "batch is 500; expected at most 80,");
     b.s->batch = 16;
     b.training.memory = 1000;
-    bench_refused(&b, BASIN_NO_MEMORY, "wanted batch 1 or so instead of 16, or recompute");
+    bench_refused(&b, BASIN_NO_MEMORY, "use batch 1 or so instead of 16, or recompute");
     b.training.memory = 0;
     b.train.hold_out = 0;
     b.s->patience = 3;

@@ -128,7 +128,7 @@ TEST(another_configuration_does_not_resume) {
     bench_train(&b, 2, false);
     b.training.resume = true;
     b.s->alpha = 0.2;
-    bench_refused(&b, BASIN_BAD_VALUE, "its run has alpha 0.1, asked for is 0.2");
+    bench_refused(&b, BASIN_BAD_VALUE, "its run has alpha 0.1, requested is 0.2");
 }
 
 /* "+-" is the population deviation of what each mask seed gives by itself, as for folds. */

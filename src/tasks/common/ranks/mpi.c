@@ -38,17 +38,17 @@ static basin_status load(basin_mpi *mpi, void *library, basin_error *error) {
     struct {
         const char *name;
         size_t at;
-    } wanted[] = {
-#define WANTED(name, arguments) {"MPI_" #name, offsetof(basin_mpi, name)},
-        BASIN_MPI_FUNCTIONS(WANTED)
-#undef WANTED
+    } required[] = {
+#define ROW(name, arguments) {"MPI_" #name, offsetof(basin_mpi, name)},
+        BASIN_MPI_FUNCTIONS(ROW)
+#undef ROW
     };
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
-        void *function = basin_library_symbol(library, wanted[i].name);
+    for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
+        void *function = basin_library_symbol(library, required[i].name);
         if (!function)
             return basin_fail(error, BASIN_UNSUPPORTED, "MPI lacks %s; needs version 3 or later",
-                              wanted[i].name);
-        memcpy((char *)mpi + wanted[i].at, &function, sizeof function);
+                              required[i].name);
+        memcpy((char *)mpi + required[i].at, &function, sizeof function);
     }
     return BASIN_OK;
 }
@@ -137,8 +137,8 @@ static const double EAGER = 0.002;
 
 /* ---- waiting ---- */
 
-/* Messages move while MPI is asked. Asking all the time would take a core from those who compute,
- * so that who has waited for a while sleeps in between. */
+/* Messages progress only while MPI is polled. Polling all the time would take a core from the
+ * threads that compute, so that a rank that has waited for a while sleeps in between. */
 static void pause_between(double since) {
     struct timespec nap = {.tv_nsec = 50000};
     if (basin_clock() - since < EAGER)

@@ -1,4 +1,4 @@
-/* MPI, opened at run time: the few functions that ranks use, through declarations of our own, so
+/* MPI, opened at run time: the few functions that ranks use, declared here, so
  * that no header of MPI is needed and one program runs under any of them.
  *
  * Open MPI's handles are addresses of objects, those of MPICH and its kin (Intel MPI, MVAPICH,
@@ -16,7 +16,7 @@ typedef uintptr_t basin_mpi_handle;
 #define BASIN_MPI_FUNCTIONS(X)                                                                     \
     X(Get_library_version, (char *text, int *length))                                              \
     X(Initialized, (int *flag))                                                                    \
-    X(Init_thread, (int *argc, char ***argv, int wanted, int *provided))                           \
+    X(Init_thread, (int *argc, char ***argv, int required, int *provided))                         \
     X(Finalize, (void))                                                                            \
     X(Comm_set_errhandler, (basin_mpi_handle comm, basin_mpi_handle handler))                      \
     X(Comm_rank, (basin_mpi_handle comm, int *rank))                                               \

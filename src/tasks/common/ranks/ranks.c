@@ -1,4 +1,5 @@
-/* Opening the ranks, who is who, agreement and small sums; see include/basin/tasks/ranks.h. */
+/* Opening the ranks, their numbers and hosts, agreement and small sums; see
+ * include/basin/tasks/ranks.h. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <unistd.h>
@@ -9,8 +10,8 @@
 
 /* ---- the launcher ---- */
 
-/* What the environment says of a launcher: mpirun of Open MPI, mpiexec of MPICH, srun. A batch
- * script of Slurm, which is no step of a job, counts as none. */
+/* The launcher by its environment variables: mpirun of Open MPI, mpiexec of MPICH, srun. A batch
+ * script of Slurm, which is not a step of a job, counts as none. */
 static bool read_one(int64_t *value, const char *name) {
     const char *text = getenv(name);
     return text && basin_integer_read(value, &text) && *value >= 0;
@@ -62,7 +63,7 @@ static basin_status count_ranks(basin_ranks *r, int64_t expected, basin_error *e
     r->count = count;
     if (count == expected) return BASIN_OK;
     return basin_fail(error, BASIN_UNSUPPORTED,
-                      "the launcher started %lld ranks and %s sees %d: wanted the launcher of the "
+                      "the launcher started %lld ranks and %s sees %d: use the launcher of the "
                       "same MPI (srun: mpi=pmix or mpi=pmi2), or BASIN_MPI that names the library",
                       (long long)expected, r->mpi.name, count);
 }
@@ -110,7 +111,7 @@ void basin_ranks_abort(basin_ranks *ranks, int code) {
     if (ranks) ranks->mpi.Abort(ranks->mpi.world, code);
 }
 
-/* ---- who is who ---- */
+/* ---- numbers and hosts ---- */
 
 int64_t basin_ranks_rank(const basin_ranks *ranks) { return ranks ? ranks->rank : 0; }
 int64_t basin_ranks_count(const basin_ranks *ranks) { return ranks ? ranks->count : 1; }
@@ -167,19 +168,20 @@ static void find_difference(const char **a, const char **b) {
 }
 
 static int line_length(const char *text) {
-    enum { MOST = 100 };
+    enum { MAX_LENGTH = 100 };
     size_t length = strcspn(text, "\n");
-    return length < MOST ? (int)length : MOST;
+    return length < MAX_LENGTH ? (int)length : MAX_LENGTH;
 }
 
 static basin_status compare(const char *mine, const char *first, const char *what,
                             basin_error *error) {
     if (!strcmp(mine, first)) return BASIN_OK;
     find_difference(&mine, &first);
-    return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s differ from those of rank 0: '%.*s', and there '%.*s'; wanted the same "
-                      "on all ranks",
-                      what, line_length(mine), mine, line_length(first), first);
+    return basin_fail(
+        error, BASIN_BAD_VALUE,
+        "%s differ from those of rank 0: '%.*s', and there '%.*s'; they must be the same "
+        "on all ranks",
+        what, line_length(mine), mine, line_length(first), first);
 }
 
 basin_status basin_ranks_alike(basin_ranks *ranks, const char *text, const char *what,

@@ -1,14 +1,14 @@
-/* What ranks say to each other: see include/basin/tasks/ranks.h for what they are. All ranks make
- * the same calls in the same order; NULL is one rank alone: then these copy, or do nothing. A slow
+/* Communication between ranks; see include/basin/tasks/ranks.h. All ranks make the same calls in
+ * the same order; NULL is a single rank: then these copy, or do nothing. A slow
  * rank is waited for; the launcher ends the others of one that has died. */
 #ifndef BASIN_RANKS_RANKS_H
 #define BASIN_RANKS_RANKS_H
 
 #include "basin/tasks/ranks.h"
 
-/* ---- who is who ---- */
+/* ---- numbers and hosts ---- */
 
-const char *basin_ranks_host(const basin_ranks *ranks); /* this rank's; "" alone */
+const char *basin_ranks_host(const basin_ranks *ranks); /* of this rank; "" of NULL */
 int64_t basin_ranks_local(const basin_ranks *ranks);    /* its number on its host, from 0 */
 /* Whether a message is one that basin_ranks_agree gave to all ranks: it names the rank. */
 bool basin_ranks_agreed(const basin_error *error);
@@ -43,7 +43,7 @@ basin_status basin_ranks_exchange(basin_ranks *ranks, const basin_ranks_part *se
 
 /* ---- numbers ---- */
 
-/* Sums of what many shards give, in one order for any number of ranks: the tree that adds 0 and 1,
+/* Sums over many shards, in one order for any number of ranks: the tree that adds 0 and 1,
  * 2 and 3, .., then 0-1 and 2-3, .. Shards are dealt to ranks as basin_ranks_deal says. */
 typedef struct basin_ranks_share {
     int64_t first, count;

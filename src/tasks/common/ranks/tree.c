@@ -1,9 +1,9 @@
 /* Sums over shards in one order; see ranks.h.
  *
  * The node (level l, place i) is the sum of the shards i 2^l .. (i + 1) 2^l - 1: its left half plus
- * its right half. A rank adds up the nodes that lie wholly within its shards. Of what is left each
- * rank then gets a slice of the numbers, adds up the rest of the tree, and gives its slice to all:
- * every number travels twice, and the order of additions is the tree's, whoever makes them.
+ * its right half. A rank adds up the nodes that lie wholly within its shards. Each rank then gets a
+ * slice of the numbers of the remaining nodes, adds up the rest of the tree, and gives its slice to
+ * all: every number travels twice, and the order of additions is the tree's, whoever makes them.
  */
 
 #include "base/try.h"
@@ -58,8 +58,8 @@ static bool are_halves(const node *left, const node *right) {
     return left->level == right->level && left->place + 1 == right->place && left->place % 2 == 0;
 }
 
-/* Puts a node to the right of the others, and adds halves of a node while there are two. Of nodes
- * that are only outlined (`t` NULL) there is nothing to add. */
+/* Puts a node to the right of the others, and adds halves of a node while there are two. Nodes that
+ * are only outlined (`t` NULL) have nothing to add. */
 static void put(stack *s, node n, int64_t count, basin_ranks_tree *t, bool own) {
     while (s->count && are_halves(&s->node[s->count - 1], &n)) {
         const node *left = &s->node[--s->count];
@@ -70,7 +70,7 @@ static void put(stack *s, node n, int64_t count, basin_ranks_tree *t, bool own) 
     s->node[s->count++] = n;
 }
 
-/* At the end of the shards a half may be alone; then it stands for its node. */
+/* At the end of the shards a half may have no other half; then it stands for its node. */
 static float *fold(basin_ranks_tree *t, stack *s, int64_t count) {
     while (s->count > 1) {
         s->count--;
@@ -108,13 +108,13 @@ static int64_t nodes_of_all(const basin_ranks_tree *t) {
 /* As many arrays as the stack will ever hold, and one to write into. */
 static basin_status reserve(basin_ranks_tree *t, basin_error *error) {
     stack s = {.count = 0};
-    int most = 0;
+    int max = 0;
     for (int64_t i = 0; i < t->share.count; i++) {
         put(&s, (node){0, t->share.first + i, NULL}, 0, NULL, false);
-        most = s.count > most ? s.count : most;
+        max = s.count > max ? s.count : max;
     }
     bool good = true;
-    while (t->spares < most + 1 && good) {
+    while (t->spares < max + 1 && good) {
         float *array = t->memory.alloc(t->memory.context, t->count);
         good = array != NULL;
         if (good) t->spare[t->spares++] = array;

@@ -85,7 +85,7 @@ static basin_status check_data(const basin_run_task *task, const basin_bundle *c
     snprintf(text, sizeof text, "%016llx", (unsigned long long)task->data);
     if (!task->data || !found || !strcmp(found, text)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: its run trains on other %s than these; wanted the same, or a new run",
+                      "%s: its run trains on other %s than these; use the same, or start a new run",
                       basin_bundle_path(checkpoint), task->unit);
 }
 
@@ -190,8 +190,8 @@ static bool state(cJSON *object, bool reading, basin_run_state *s) {
     count(&f, "step", &s->step);
     sum(&f, "epoch_loss", &s->epoch_loss);
     sum(&f, "recent_loss", &s->recent_loss);
-    convergence(&f, "epoch_rests", &s->epoch_rests);
-    convergence(&f, "recent_rests", &s->recent_rests);
+    convergence(&f, "epoch_rests", &s->epoch_convergence);
+    convergence(&f, "recent_rests", &s->recent_convergence);
     count(&f, "best_epoch", &s->best_epoch);
     score(&f, "best", &s->best);
     score(&f, "last", &s->last);
@@ -213,20 +213,20 @@ static basin_status check(const basin_run_state *s, const basin_run_task *task, 
                           basin_error *error) {
     int64_t from = s->epoch * task->steps;
     if (s->member >= task->members)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: member is %lld, wanted one below %lld", path,
-                          (long long)s->member, (long long)task->members);
+        return basin_fail(error, BASIN_BAD_FILE, "%s: member is %lld, expected less than %lld",
+                          path, (long long)s->member, (long long)task->members);
     if (s->epoch > task->epochs)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: its run has done %lld epochs, asked for are %lld", path,
+                          "%s: its run has done %lld epochs; %lld are requested", path,
                           (long long)s->epoch, (long long)task->epochs);
     if (s->step < from || s->step > from + task->steps)
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: step is %lld, wanted %lld to %lld in epoch %lld: another set of "
+                          "%s: step is %lld, expected %lld to %lld in epoch %lld: another set of "
                           "data, or a damaged file",
                           path, (long long)s->step, (long long)from, (long long)from + task->steps,
                           (long long)s->epoch + 1);
     if (s->best_epoch > s->epoch)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: best_epoch is %lld, wanted at most %lld",
+        return basin_fail(error, BASIN_BAD_FILE, "%s: best_epoch is %lld, expected at limit %lld",
                           path, (long long)s->best_epoch, (long long)s->epoch);
     return BASIN_OK;
 }
@@ -343,9 +343,9 @@ static basin_status build_averages(basin_average *a, basin_update *update, basin
 }
 
 basin_status basin_average_new(basin_average *average, basin_store *store,
-                               const basin_params *params, double most, bool host,
+                               const basin_params *params, double limit, bool host,
                                basin_error *error) {
-    *average = (basin_average){.most = most, .store = store, .params = params};
+    *average = (basin_average){.limit = limit, .store = store, .params = params};
     if (host) return BASIN_OK;
     average->graph = basin_graph_new();
     if (!average->graph) return basin_fail_memory(error, "averages of weights");
@@ -390,7 +390,7 @@ static basin_status average_on_host(basin_average *a, double keep, basin_error *
 }
 
 basin_status basin_average_step(basin_average *average, int64_t t, basin_error *error) {
-    double keep = fmin(average->most, (double)t / (10 + (double)t));
+    double keep = fmin(average->limit, (double)t / (10 + (double)t));
     if (!average->plan) return average_on_host(average, keep, error);
     BASIN_TRY(basin_values_write(average->plan, average->keep, &keep, BASIN_F64, error));
     return basin_plan_run(average->plan, error);

@@ -1,4 +1,4 @@
-/* Opening a run: new, resumed or finished already; its log, and what it says. */
+/* Opening a run: new, resumed or finished already; its log and its messages. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -70,11 +70,12 @@ static basin_status check_apart(const basin_run *run, basin_error *error) {
             BASIN_TRY(path[i] && path[k] ? basin_file_same(&same, path[i], path[k], error)
                                          : BASIN_OK);
             if (same)
-                return basin_fail(error, BASIN_BAD_VALUE, "%s and %s are both %s; wanted two files",
-                                  name[k], name[i], path[i]);
+                return basin_fail(error, BASIN_BAD_VALUE,
+                                  "%s and %s are both %s; expected two files", name[k], name[i],
+                                  path[i]);
         }
     if (run->training.resume && run->training.restart)
-        return basin_fail(error, BASIN_BAD_VALUE, "resume and restart; wanted one of them");
+        return basin_fail(error, BASIN_BAD_VALUE, "resume and restart exclude each other");
     return BASIN_OK;
 }
 
@@ -125,7 +126,8 @@ static basin_status share_bundle(basin_bundle **bundle, void **data, basin_run *
     basin_status status =
         share_bytes(data, &size, ranks, *bundle ? basin_bundle_path(*bundle) : NULL, error);
     if (!status && *data) {
-        /* Rank 0, too: a rank of a run that was killed may have replaced the file since it looked.
+        /* On rank 0 as well: a rank of a run that was killed may have replaced the file since it
+         * looked.
          */
         basin_bundle_free(*bundle);
         *bundle = NULL;
@@ -172,14 +174,15 @@ basin_status basin_run_begin(basin_run **run, basin_training_result *outcome,
     BASIN_TRY(basin_settings_of(settings, kind, error));
     BASIN_TRY(basin_settings_check(settings, error));
     if (!training->backend)
-        return basin_fail(error, BASIN_BAD_VALUE, "training has no backend; wanted an open one");
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "training->backend is NULL; expected an open backend");
     BASIN_TRY(basin_run_open(run, training, kind->model ? kind->model : kind->task, error));
     outcome->finished_before = (*run)->finished;
     return basin_run_compare(*run, settings->values, kind->table, error);
 }
 
 basin_status basin_run_match(const basin_run *run, const void *saved, const void *asked,
-                             const basin_setting *table, basin_error *error) {
+                             const basin_setting_entry *table, basin_error *error) {
     size_t epochs = basin_setting_find(table, "epochs")->offset;
     long long before = *(const int64_t *)((const char *)saved + epochs);
     long long now = *(const int64_t *)((const char *)asked + epochs);
@@ -217,14 +220,14 @@ basin_status basin_run_hold(const basin_run *run, size_t bytes, const char *advi
     if (bytes <= allowed || (device && !run->training.memory)) return BASIN_OK;
     const double gib = 1 << 30;
     return basin_fail(error, BASIN_NO_MEMORY,
-                      "training takes %.3g GiB of memory, allowed are %.3g; wanted %s",
+                      "training takes %.3g GiB of memory, the limit is %.3g; use %s",
                       (double)bytes / gib, (double)allowed / gib, advice);
 }
 
 /* ---- whether ranks have the same ---- */
 
-basin_status basin_run_compare(basin_run *run, const void *settings, const basin_setting *table,
-                               basin_error *error) {
+basin_status basin_run_compare(basin_run *run, const void *settings,
+                               const basin_setting_entry *table, basin_error *error) {
     basin_ranks *ranks = run->training.ranks;
     if (basin_ranks_count(ranks) == 1) return BASIN_OK;
     BASIN_FREE_AT_EXIT char *text = basin_settings_print(settings, table, true);
@@ -252,7 +255,8 @@ static double number(const cJSON *object, const char *name, double absent) {
     return cJSON_IsNumber(item) ? item->valuedouble : absent;
 }
 
-/* Whether a line tells of what was done by then. One cut short by a kill is no JSON and goes. */
+/* Whether a line reports what was done by then. One cut short by a kill is not JSON and is
+ * dropped. */
 static bool stays(const char *line, const basin_run_place *done) {
     BASIN_JSON_AT_EXIT cJSON *object = cJSON_Parse(line);
     if (!object) return false;
@@ -289,7 +293,7 @@ basin_status basin_log_open(FILE **log, const char *path, const basin_run_place 
     return *log ? BASIN_OK : basin_fail_errno(path, "open for writing", error);
 }
 
-/* ---- what a run says: to a watcher, as scores, of fixed points ---- */
+/* ---- reports to a watcher ---- */
 
 void basin_watch_show(const basin_watch *watch, const basin_progress_report *report) {
     if (watch && watch->show) watch->show(watch->context, report);
@@ -364,14 +368,15 @@ bool basin_convergence_describe(char *text, size_t size, const basin_convergence
     if (size) *text = 0;
     if (r->not_converged)
         at = (size_t)snprintf(text, size,
-                              "%lld of %lld descents were not at rest after %lld steps, forces of "
+                              "%lld of %lld descents did not converge in %lld steps, forces of "
                               "up to %.2g of a token were left; more rest_steps or another alpha "
                               "may help",
                               (long long)r->not_converged, (long long)r->points,
                               (long long)r->most_steps, r->change);
     if (r->unsolved && at < size)
         snprintf(text + at, size - at,
-                 "%s%lld of %lld gradients at rest are off, their linear systems by up to %.2g; "
+                 "%s%lld of %lld gradients at fixed points are inexact, their linear systems by up "
+                 "to %.2g; "
                  "more rest_products may help",
                  at ? "; " : "", (long long)r->unsolved, (long long)r->solutions, r->residual);
     return r->not_converged || r->unsolved;

@@ -36,7 +36,7 @@ static basin_status settle(basin_run *r, basin_error *error) {
     return status;
 }
 
-/* ---- telling ---- */
+/* ---- reports and the log ---- */
 
 static void show(const basin_run *r) {
     const basin_run_task *t = r->task;
@@ -75,10 +75,10 @@ static basin_status end_line(const basin_run *r, basin_json *line, basin_error *
     return basin_fail_errno(r->training.log, "write", error);
 }
 
-static void gather_rests(basin_run *r) {
+static void gather_convergence(basin_run *r) {
     basin_convergence more = basin_convergence_of(r->task->store);
-    basin_convergence_add(&r->at.recent_rests, &more);
-    basin_convergence_add(&r->at.epoch_rests, &more);
+    basin_convergence_add(&r->at.recent_convergence, &more);
+    basin_convergence_add(&r->at.epoch_convergence, &more);
 }
 
 static basin_status log_steps(basin_run *r, basin_error *error) {
@@ -90,11 +90,11 @@ static basin_status log_steps(basin_run *r, basin_error *error) {
         double items = (double)(r->task->items * every) / (double)r->task->steps;
         basin_json line = begin_line(r, &r->at.recent_loss);
         basin_json_number(&line, "items_per_second", items / (now - r->recent_since));
-        gather_rests(r);
-        basin_convergence_log(&line, &r->at.recent_rests);
+        gather_convergence(r);
+        basin_convergence_log(&line, &r->at.recent_convergence);
         BASIN_TRY(end_line(r, &line, error));
     }
-    r->at.recent_rests = (basin_convergence){0};
+    r->at.recent_convergence = (basin_convergence){0};
     r->at.recent_loss = (basin_run_sum){0};
     r->recent_since = now;
     return BASIN_OK;
@@ -107,7 +107,7 @@ static basin_status log_epoch(basin_run *r, const basin_score *score, basin_erro
     for (int i = 0; i < score->measures; i++)
         basin_json_number(&line, score->measure[i].name, score->measure[i].value);
     if (r->task->log) r->task->log(r->task->context, &line);
-    basin_convergence_log(&line, &r->at.epoch_rests);
+    basin_convergence_log(&line, &r->at.epoch_convergence);
     basin_json_number(&line, "seconds", r->seconds_before + basin_clock() - r->began);
     return end_line(r, &line, error);
 }
@@ -117,7 +117,7 @@ static basin_status log_epoch(basin_run *r, const basin_score *score, basin_erro
 static basin_status save(basin_run *r, basin_error *error) {
     if (!r->checkpoint) return BASIN_OK;
     BASIN_TRY(settle(r, error));
-    gather_rests(r);
+    gather_convergence(r);
     r->at.seconds = r->seconds_before + basin_clock() - r->began;
     BASIN_TRY(basin_run_save(r, error));
     r->saved_at = basin_clock();
@@ -138,19 +138,19 @@ static bool is_better(const basin_run_state *at, const basin_score *score) {
 }
 
 /* What is scored and kept. */
-static const char *scored(const basin_run *r) { return r->average.most > 0 ? "average." : ""; }
+static const char *scored(const basin_run *r) { return r->average.limit > 0 ? "average." : ""; }
 
 /* The averages, where there are any, take the place of the weights meanwhile. */
 static basin_status score_weights(basin_run *r, basin_score *score, basin_error *error) {
     const basin_run_task *t = r->task;
     basin_run_place place = place_of(r);
-    if (r->average.most > 0) {
+    if (r->average.limit > 0) {
         BASIN_TRY(basin_states_copy(t->store, t->params, "aside.", "", error));
         BASIN_TRY(basin_states_copy(t->store, t->params, "", "average.", error));
     }
     BASIN_TRY(t->score(t->context, score, &place, error));
-    return r->average.most > 0 ? basin_states_copy(t->store, t->params, "", "aside.", error)
-                               : BASIN_OK;
+    return r->average.limit > 0 ? basin_states_copy(t->store, t->params, "", "aside.", error)
+                                : BASIN_OK;
 }
 
 /* Rank 0 scores for all, or all together. */
@@ -193,7 +193,7 @@ static basin_status run_step(basin_run *r, basin_error *error) {
     double began = basin_clock();
     BASIN_TRY(t->step(t->context, &sum, &place, error));
     r->at.step++;
-    if (r->average.most > 0) BASIN_TRY(basin_average_step(&r->average, r->at.step, error));
+    if (r->average.limit > 0) BASIN_TRY(basin_average_step(&r->average, r->at.step, error));
     r->leg_steps++;
     add(&r->at.epoch_loss, &sum);
     add(&r->at.recent_loss, &sum);
@@ -219,27 +219,28 @@ static basin_status end_epoch(basin_run *r, basin_training_result *outcome, basi
     basin_score score;
     char when[40];
     BASIN_TRY(settle(r, error));
-    gather_rests(r);
+    gather_convergence(r);
     BASIN_TRY(note_epoch_time(r, error));
     r->at.epoch++;
     outcome->loss = mean(&r->at.epoch_loss);
     snprintf(when, sizeof when, "epoch %lld", (long long)r->at.epoch);
-    basin_convergence_note(r->training.watch, when, &r->at.epoch_rests);
+    basin_convergence_note(r->training.watch, when, &r->at.epoch_convergence);
     BASIN_TRY(judge(r, &score, error));
     BASIN_TRY(log_epoch(r, &score, error));
-    r->at.epoch_rests = (basin_convergence){0};
-    (void)basin_convergence_of(r->task->store); /* of scores, which are told by who made them */
+    r->at.epoch_convergence = (basin_convergence){0};
+    (void)basin_convergence_of(r->task->store); /* of scores, which their maker reports */
     r->at.epoch_loss = (basin_run_sum){0};
     return BASIN_OK;
 }
 
 static bool rehearsed(const basin_run *r) {
-    enum { LEAST = 4 };
+    enum { MIN_STEPS = 4 };
     double limit = r->training.dry_run_seconds;
-    return limit > 0 && r->leg_steps >= LEAST && basin_clock() - r->began > limit;
+    return limit > 0 && r->leg_steps >= MIN_STEPS && basin_clock() - r->began > limit;
 }
 
-/* Before each step all ranks learn whether one of them is to stop, so that none goes on alone. */
+/* Before each step all ranks learn whether one of them is to stop, so that none continues by
+ * itself. */
 static basin_status ask_to_stop(basin_run *r, basin_error *error) {
     r->stopping = r->stopping || basin_watch_stopped(r->training.watch) || rehearsed(r);
     return basin_ranks_any(r->training.ranks, &r->stopping, error);
@@ -282,7 +283,7 @@ static basin_status begin_member(basin_run *r, basin_error *error) {
     if (r->from)
         BASIN_TRY(t->adopt ? t->adopt(t->context, member, r->from, error)
                            : basin_params_read(t->params, t->store, r->from, error));
-    if (!(r->average.most > 0)) return BASIN_OK;
+    if (!(r->average.limit > 0)) return BASIN_OK;
     return basin_states_copy(t->store, t->params, "average.", "", error);
 }
 
@@ -315,20 +316,20 @@ static basin_status run_members(basin_run *r, basin_training_result *outcome, ba
 
 /* ---- all of it ---- */
 
-/* Wishes that would have no effect. */
-static basin_status check_wishes(const basin_run *r, basin_error *error) {
+/* Options that would have no effect. */
+static basin_status check_options(const basin_run *r, basin_error *error) {
     const basin_training_options *t = &r->training;
     if (t->score_every && !r->task->score)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "score_every is %lld, but nothing is scored; wanted data for validation",
+                          "score_every is %lld, but there is no data for validation",
                           (long long)t->score_every);
     if (t->log_every && !t->log)
-        return basin_fail(error, BASIN_BAD_VALUE, "log_every is %lld without a log; wanted one",
+        return basin_fail(error, BASIN_BAD_VALUE, "log_every is %lld, but no log is written",
                           (long long)t->log_every);
     return BASIN_OK;
 }
 
-/* Who tries a few epochs may not think of the rate that takes as many to rise. */
+/* A short trial may end while the learning rate still rises. */
 static void note_rate(const basin_run *r) {
     const basin_schedule *s = &r->task->schedule;
     if (s->total < 1 || s->warmup < s->total || s->first >= s->peak) return;
@@ -339,10 +340,11 @@ static void note_rate(const basin_run *r) {
 
 static basin_status begin(basin_run *r, basin_error *error) {
     basin_run_state *at = &r->at;
-    BASIN_TRY(check_wishes(r, error));
+    BASIN_TRY(check_options(r, error));
     if (!basin_ranks_rank(r->training.ranks)) note_rate(r);
     if (r->task->steps < 1 || r->task->members < 1 || r->task->members > BASIN_MAX_MEMBERS)
-        return basin_fail(error, BASIN_BAD_VALUE, "%lld steps an epoch, %lld members; wanted more",
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%lld steps per epoch and %lld members must both be positive",
                           (long long)r->task->steps, (long long)r->task->members);
     BASIN_TRY(basin_run_share_sizes(r, error));
     if (r->task->average > 0)
@@ -357,7 +359,7 @@ static basin_status begin(basin_run *r, basin_error *error) {
     return basin_log_open(&r->log, r->training.log, r->saved ? &done : NULL, error);
 }
 
-static void tell(basin_training_result *o, basin_run *r) {
+static void fill_result(basin_training_result *o, basin_run *r) {
     const basin_run_task *t = r->task;
     double spent = basin_clock() - r->began;
     o->resumed = r->saved != NULL;
@@ -393,7 +395,7 @@ static basin_status deliver(basin_run *r, basin_error *error) {
 static basin_status train(basin_training_result *outcome, basin_run *run, basin_error *error) {
     BASIN_TRY(begin(run, error));
     BASIN_TRY(run_members(run, outcome, error));
-    tell(outcome, run);
+    fill_result(outcome, run);
     bool whole = !outcome->stopped && !(run->training.dry_run_seconds > 0);
     basin_status status = whole ? deliver(run, error) : BASIN_OK;
     return basin_ranks_agree(run->training.ranks, status, error);

@@ -14,7 +14,7 @@
 
 enum { BASIN_MAX_MEMBERS = 64 };
 
-/* ---- what a task gives ---- */
+/* ---- a task ---- */
 
 /* Where a step stands. */
 typedef struct basin_run_place {
@@ -38,8 +38,8 @@ typedef struct basin_run_task {
     void *context;                /* of all functions below */
     const char *unit;             /* what an epoch has `items` of: "images" */
     int64_t members;              /* models trained in turn, 1 to BASIN_MAX_MEMBERS */
-    int64_t epochs, steps, items; /* at most; steps and items of an epoch */
-    int64_t log_every;            /* steps; 0: a line an epoch alone */
+    int64_t epochs, steps, items; /* at limit; steps and items of an epoch */
+    int64_t log_every;            /* steps; 0: only a line per epoch */
     int64_t score_every;          /* epochs */
     int64_t patience;             /* epochs without a better score; 0: any number */
     bool choose;                  /* keep the weights of the best score */
@@ -54,8 +54,8 @@ typedef struct basin_run_task {
     bool average_host; /* computed by the host, whose roundings their models were trained with */
     bool some_moments; /* not every parameter has two: Lion, SGD, parameters that are frozen */
 
-    uint64_t data; /* a digest of what is trained on, `unit`s: a run goes on with the same
-                      alone; 0: not known */
+    uint64_t data; /* a digest of the training data, `unit`s: a run is resumed only with the
+                      same; 0: not known */
 
     /* Before a member's first step: first values, cleared moments. NULL: values by the seed. */
     basin_status (*begin)(void *context, int64_t member, basin_error *error);
@@ -90,7 +90,7 @@ typedef struct basin_run basin_run;
 
 /* How the training of a task begins: an error where settings are not those of `kind`, or not the
  * same on all ranks; then basin_run_open. outcome->finished_before: nothing is to be done, the
- * output is there. Close the run, on failure, too. */
+ * output is there. Close the run, also on failure. */
 basin_status basin_run_begin(basin_run **run, basin_training_result *outcome,
                              const basin_settings *settings, const basin_task_settings *kind,
                              const basin_training_options *training, basin_error *error);
@@ -100,11 +100,11 @@ basin_status basin_run_open(basin_run **run, const basin_training_options *train
                             const char *kind, basin_error *error);
 void basin_run_close(basin_run *run);
 /* An error where ranks were given other settings than rank 0. */
-basin_status basin_run_compare(basin_run *run, const void *settings, const basin_setting *table,
-                               basin_error *error);
+basin_status basin_run_compare(basin_run *run, const void *settings,
+                               const basin_setting_entry *table, basin_error *error);
 /* A run that goes on: basin_settings_match, and a note where the number of epochs is another. */
 basin_status basin_run_match(const basin_run *run, const void *saved, const void *asked,
-                             const basin_setting *table, basin_error *error);
+                             const basin_setting_entry *table, basin_error *error);
 /* Bytes that may be used. */
 size_t basin_run_memory(const basin_run *run);
 /* What a plan takes; an error where that is more than the run may use. `advice` says what would
@@ -129,7 +129,7 @@ basin_status basin_states_copy(basin_store *store, const basin_params *params, c
                                const char *from, basin_error *error);
 bool basin_states_exist(basin_store *store, const basin_params *params, const char *prefix);
 
-/* ---- telling a watcher, who may be absent, and asking whether to stop ---- */
+/* ---- reports to a watcher, which may be NULL, and whether to stop ---- */
 
 void basin_watch_show(const basin_watch *watch, const basin_progress_report *report);
 /* The same of what has no loss; `speed` in units per second, or NAN. */
@@ -142,7 +142,7 @@ bool basin_watch_stopped(const basin_watch *watch);
 /* ---- fixed points that a run sought (basin_store_take_convergence) ---- */
 
 void basin_convergence_add(basin_convergence *sum, const basin_convergence *more);
-/* Fields of a line of the log; none where no rest points were sought. */
+/* Fields of a line of the log; none where no fixed points were sought. */
 void basin_convergence_log(basin_json *line, const basin_convergence *convergence);
 /* A line that says `when` and what was not reached; nothing where all was. */
 void basin_convergence_note(const basin_watch *watch, const char *when,
@@ -155,16 +155,16 @@ typedef struct basin_average {
     basin_graph *graph;
     basin_plan *plan; /* NULL: the host computes */
     basin_expr keep;  /* input [] */
-    double most;      /* what `keep` rises to */
+    double limit;     /* what `keep` rises to */
     basin_store *store;
     const basin_params *params;
 } basin_average;
 
-/* average <- keep average + (1 - keep) parameter, keep at most `most`: by a plan of its own, so
+/* average <- keep average + (1 - keep) parameter, keep at limit `limit`: by a separate plan, so
  * that a device does it where the parameters are, as parameter + keep (average - parameter); or by
- * the host, as it stands. `params` must stay where they are. Free it, on failure, too. */
+ * the host, as it stands. `params` must stay where they are. Free it, also on failure. */
 basin_status basin_average_new(basin_average *average, basin_store *store,
-                               const basin_params *params, double most, bool host,
+                               const basin_params *params, double limit, bool host,
                                basin_error *error);
 void basin_average_free(basin_average *average);
 /* After step t = 1, 2, ..: early steps count more, keep = t / (10 + t), so that the first weights
@@ -179,14 +179,14 @@ basin_status basin_log_open(FILE **log, const char *path, const basin_run_place 
                             basin_error *error);
 
 typedef struct basin_run_state {
-    int64_t member, epoch, step;                 /* done so far; epoch and step of this member */
-    basin_run_sum epoch_loss;                    /* since the epoch began */
-    basin_run_sum recent_loss;                   /* since the last line of steps */
-    basin_convergence epoch_rests, recent_rests; /* the same of rest points */
-    int64_t best_epoch;                          /* from 1; 0: none yet */
-    basin_score best, last;                      /* the best score and the last one */
-    double seconds;                              /* of all legs */
-    basin_run_member done[BASIN_MAX_MEMBERS];    /* [member] */
+    int64_t member, epoch, step; /* done so far; epoch and step of this member */
+    basin_run_sum epoch_loss;    /* since the epoch began */
+    basin_run_sum recent_loss;   /* since the last line of steps */
+    basin_convergence epoch_convergence, recent_convergence; /* likewise, of fixed points */
+    int64_t best_epoch;                                      /* from 1; 0: none yet */
+    basin_score best, last;                                  /* the best score and the last one */
+    double seconds;                                          /* of all legs */
+    basin_run_member done[BASIN_MAX_MEMBERS];                /* [member] */
 } basin_run_state;
 
 /* Fills the store: parameters, moments, kept copies. A tensor that is none of these, lacks, or has

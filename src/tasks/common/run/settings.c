@@ -7,9 +7,9 @@
 #include "base/needs.h"
 #include "base/number.h"
 
-const basin_setting *basin_setting_find(const basin_setting *table, const char *name) {
-    for (const basin_setting *s = table; s->name; s++)
-        if (!strcmp(s->name, name)) return s;
+const basin_setting_entry *basin_setting_find(const basin_setting_entry *table, const char *name) {
+    for (const basin_setting_entry *s = table; s->is.name; s++)
+        if (!strcmp(s->is.name, name)) return s;
     return NULL;
 }
 
@@ -18,19 +18,19 @@ bool basin_choice_is(const char *choice, const char *name) { return !strcmp(choi
 /* ---- one setting from text ---- */
 
 /* What a number becomes, where the setting's range has it; `text` is how errors call it. */
-static basin_status take_number(void *values, const basin_setting *s, double value,
+static basin_status take_number(void *values, const basin_setting_entry *s, double value,
                                 const char *text, basin_error *error) {
     void *at = (char *)values + s->offset;
-    bool integer = s->kind == BASIN_SETTING_INTEGER;
+    bool integer = s->is.kind == BASIN_SETTING_INTEGER;
     if (!isfinite(value) || (integer && value != floor(value)))
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not a %snumber", s->name, text,
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not a %snumber", s->is.name, text,
                           integer ? "whole " : "");
-    if (value < s->low)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %.60s is too small; at least %.16g", s->name,
-                          text, s->low);
-    if (value > s->high)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %.60s is too large; at most %.16g", s->name,
-                          text, s->high);
+    if (value < s->is.low)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %.60s is too small; at least %.16g",
+                          s->is.name, text, s->is.low);
+    if (value > s->is.high)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %.60s is too large; at most %.16g",
+                          s->is.name, text, s->is.high);
     if (integer)
         *(int64_t *)at = (int64_t)value;
     else
@@ -38,14 +38,14 @@ static basin_status take_number(void *values, const basin_setting *s, double val
     return BASIN_OK;
 }
 
-static basin_status parse_number(void *values, const basin_setting *s, const char *text,
+static basin_status parse_number(void *values, const basin_setting_entry *s, const char *text,
                                  basin_error *error) {
     char *end;
     double value = basin_real_read(text, &end);
     return take_number(values, s, end == text || *end ? NAN : value, text, error);
 }
 
-static basin_status parse_switch(bool *value, const basin_setting *s, const char *text,
+static basin_status parse_switch(bool *value, const basin_setting_entry *s, const char *text,
                                  basin_error *error) {
     static const char *const word[2][3] = {{"off", "false", "0"}, {"on", "true", "1"}};
     for (int on = 0; on < 2; on++)
@@ -54,7 +54,8 @@ static basin_status parse_switch(bool *value, const basin_setting *s, const char
                 *value = on;
                 return BASIN_OK;
             }
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is neither on nor off", s->name, text);
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is neither on nor off", s->is.name,
+                      text);
 }
 
 static void list_choices(char *text, size_t size, const char *const *choice) {
@@ -63,19 +64,20 @@ static void list_choices(char *text, size_t size, const char *const *choice) {
         at += (size_t)snprintf(text + at, size - at, "%s%s", i ? "|" : "", choice[i]);
 }
 
-static basin_status parse_choice(const char **value, const basin_setting *s, const char *text,
+static basin_status parse_choice(const char **value, const basin_setting_entry *s, const char *text,
                                  basin_error *error) {
     char list[400];
-    for (const char *const *choice = s->choices; *choice; choice++)
+    for (const char *const *choice = s->is.choices; *choice; choice++)
         if (!strcmp(*choice, text)) {
             *value = *choice;
             return BASIN_OK;
         }
-    list_choices(list, sizeof list, s->choices);
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not one of %s", s->name, text, list);
+    list_choices(list, sizeof list, s->is.choices);
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not one of %s", s->is.name, text,
+                      list);
 }
 
-static basin_status parse_channels(double value[3], const basin_setting *s, const char *text,
+static basin_status parse_channels(double value[3], const basin_setting_entry *s, const char *text,
                                    basin_error *error) {
     double read[3];
     const char *at = text;
@@ -87,16 +89,16 @@ static basin_status parse_channels(double value[3], const basin_setting *s, cons
         at = end + 1;
     }
     if (!good)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not three numbers", s->name,
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not three numbers", s->is.name,
                           text);
     memcpy(value, read, sizeof read);
     return BASIN_OK;
 }
 
-basin_status basin_setting_parse(void *values, const basin_setting *s, const char *text,
+basin_status basin_setting_parse(void *values, const basin_setting_entry *s, const char *text,
                                  basin_error *error) {
     void *at = (char *)values + s->offset;
-    switch (s->kind) {
+    switch (s->is.kind) {
     case BASIN_SETTING_INTEGER:
     case BASIN_SETTING_REAL: return parse_number(values, s, text, error);
     case BASIN_SETTING_SWITCH: return parse_switch(at, s, text, error);
@@ -106,11 +108,12 @@ basin_status basin_setting_parse(void *values, const basin_setting *s, const cha
     return BASIN_OK;
 }
 
-void basin_setting_print(char *text, size_t size, const void *values, const basin_setting *s) {
+void basin_setting_print(char *text, size_t size, const void *values,
+                         const basin_setting_entry *s) {
     const void *at = (const char *)values + s->offset;
     char number[3][BASIN_NUMBER_TEXT];
     const double *channel = at;
-    switch (s->kind) {
+    switch (s->is.kind) {
     case BASIN_SETTING_INTEGER: snprintf(text, size, "%lld", *(const long long *)at); break;
     case BASIN_SETTING_REAL:
         snprintf(text, size, "%s", basin_number_print(number[0], *(const double *)at));
@@ -144,9 +147,9 @@ static cJSON *exact_numbers(const double *value, int count) {
     return array;
 }
 
-static cJSON *to_json(const void *values, const basin_setting *s) {
+static cJSON *to_json(const void *values, const basin_setting_entry *s) {
     const void *at = (const char *)values + s->offset;
-    switch (s->kind) {
+    switch (s->is.kind) {
     case BASIN_SETTING_INTEGER: return exact_number((double)*(const int64_t *)at);
     case BASIN_SETTING_REAL: return exact_number(*(const double *)at);
     case BASIN_SETTING_SWITCH: return cJSON_CreateBool(*(const bool *)at);
@@ -156,12 +159,12 @@ static cJSON *to_json(const void *values, const basin_setting *s) {
     return NULL;
 }
 
-char *basin_settings_print(const void *values, const basin_setting *table, bool indented) {
+char *basin_settings_print(const void *values, const basin_setting_entry *table, bool indented) {
     BASIN_JSON_AT_EXIT cJSON *object = cJSON_CreateObject();
     bool good = object != NULL;
-    for (const basin_setting *s = table; s->name && good; s++) {
+    for (const basin_setting_entry *s = table; s->is.name && good; s++) {
         cJSON *item = to_json(values, s);
-        good = item && cJSON_AddItemToObject(object, s->name, item);
+        good = item && cJSON_AddItemToObject(object, s->is.name, item);
         if (!good) cJSON_Delete(item);
     }
     return !good ? NULL : indented ? cJSON_Print(object) : cJSON_PrintUnformatted(object);
@@ -180,8 +183,8 @@ static bool print_channels(char *text, size_t size, const cJSON *item) {
 }
 
 /* A JSON value as the text that basin_setting_parse reads, where its kind is the setting's. */
-static bool to_text(char *text, size_t size, const basin_setting *s, const cJSON *item) {
-    switch (s->kind) {
+static bool to_text(char *text, size_t size, const basin_setting_entry *s, const cJSON *item) {
+    switch (s->is.kind) {
     case BASIN_SETTING_INTEGER:
     case BASIN_SETTING_REAL:
         if (!cJSON_IsNumber(item)) return false;
@@ -200,13 +203,13 @@ static bool to_text(char *text, size_t size, const basin_setting *s, const cJSON
     return false;
 }
 
-static const char *wanted_kind(const basin_setting *s) {
+static const char *expected_kind(const basin_setting_entry *s) {
     static const char *const name[] = {"a whole number", "a number", "true or false", "a word",
                                        "three numbers"};
-    return name[s->kind];
+    return name[s->is.kind];
 }
 
-static basin_status from_json(void *values, const basin_setting *s, const cJSON *item,
+static basin_status from_json(void *values, const basin_setting_entry *s, const cJSON *item,
                               const char *path, basin_error *error) {
     char text[120];
     basin_error why;
@@ -216,8 +219,8 @@ static basin_status from_json(void *values, const basin_setting *s, const cJSON 
     }
     char *found = item ? cJSON_PrintUnformatted(item) : NULL;
     basin_status status =
-        basin_fail(error, BASIN_BAD_FILE, "%s: configuration: %s is %.60s, wanted %s", path,
-                   s->name, found ? found : "absent", wanted_kind(s));
+        basin_fail(error, BASIN_BAD_FILE, "%s: configuration: %s is %.60s, expected %s", path,
+                   s->is.name, found ? found : "absent", expected_kind(s));
     cJSON_free(found);
     return status;
 }
@@ -257,8 +260,8 @@ static basin_status check_unknown(const cJSON *item, const char *path, basin_err
     return status;
 }
 
-static basin_status check_names(const cJSON *object, const basin_setting *table, const char *path,
-                                basin_error *error) {
+static basin_status check_names(const cJSON *object, const basin_setting_entry *table,
+                                const char *path, basin_error *error) {
     const cJSON *item;
     cJSON_ArrayForEach(item, object) {
         if (!basin_setting_find(table, item->string)) BASIN_TRY(check_unknown(item, path, error));
@@ -269,20 +272,20 @@ static basin_status check_names(const cJSON *object, const basin_setting *table,
     return BASIN_OK;
 }
 
-static basin_status read_object(void *values, const basin_setting *table, const cJSON *object,
+static basin_status read_object(void *values, const basin_setting_entry *table, const cJSON *object,
                                 bool whole, const char *path, basin_error *error) {
     BASIN_TRY(check_names(object, table, path, error));
-    for (const basin_setting *s = table; s->name; s++) {
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, s->name);
-        if (item || (whole && !s->absent))
+    for (const basin_setting_entry *s = table; s->is.name; s++) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, s->is.name);
+        if (item || (whole && !s->is.absent))
             BASIN_TRY(from_json(values, s, item, path, error));
         else if (whole)
-            BASIN_TRY(basin_setting_parse(values, s, s->absent, error));
+            BASIN_TRY(basin_setting_parse(values, s, s->is.absent, error));
     }
     return BASIN_OK;
 }
 
-basin_status basin_settings_parse(void *values, const basin_setting *table, const char *json,
+basin_status basin_settings_parse(void *values, const basin_setting_entry *table, const char *json,
                                   bool whole, const char *path, basin_error *error) {
     BASIN_JSON_AT_EXIT cJSON *object;
     BASIN_TRY(basin_json_parse(&object, json, strlen(json), path, "the configuration", error));
@@ -344,7 +347,7 @@ basin_status basin_settings_preset(void *values, const basin_task_settings *kind
     if (!all->name[i] && !is_path(preset)) {
         list_choices(list, sizeof list, all->name);
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "there is no preset '%.60s'; wanted one of %s, or a file NAME.json",
+                          "there is no preset '%.60s'; expected one of %s, or a file NAME.json",
                           preset, list);
     }
     clear(values, kind);
@@ -356,9 +359,9 @@ basin_status basin_settings_preset(void *values, const basin_task_settings *kind
 
 /* ---- all of a task's ---- */
 
-static int table_size(const basin_setting *table) {
+static int table_size(const basin_setting_entry *table) {
     int count = 0;
-    while (table[count].name) count++;
+    while (table[count].is.name) count++;
     return count;
 }
 
@@ -391,11 +394,11 @@ basin_status basin_settings_start(basin_settings *settings, const char *preset,
 void basin_settings_underlay(basin_settings *settings, const void *values) {
     static const size_t size[] = {sizeof(int64_t), sizeof(double), sizeof(bool),
                                   sizeof(const char *), sizeof(basin_channels)};
-    const basin_setting *s = settings->kind->table;
-    for (int i = 0; s[i].name; i++)
+    const basin_setting_entry *s = settings->kind->table;
+    for (int i = 0; s[i].is.name; i++)
         if (!settings->given || !settings->given[i])
             memcpy((char *)settings->values + s[i].offset, (const char *)values + s[i].offset,
-                   size[s[i].kind]);
+                   size[s[i].is.kind]);
 }
 
 basin_status basin_settings_check(const basin_settings *settings, basin_error *error) {
@@ -410,7 +413,7 @@ void basin_settings_free(basin_settings *settings) {
 
 const char *basin_settings_task(const basin_settings *settings) { return settings->kind->task; }
 
-static basin_status look_up(const basin_setting **found, const basin_settings *settings,
+static basin_status look_up(const basin_setting_entry **found, const basin_settings *settings,
                             const char *name, basin_error *error) {
     *found = basin_setting_find(settings->kind->table, name);
     if (*found) return BASIN_OK;
@@ -418,33 +421,34 @@ static basin_status look_up(const basin_setting **found, const basin_settings *s
                       settings->kind->task, name);
 }
 
-static void mark(basin_settings *settings, const basin_setting *setting) {
+static void mark(basin_settings *settings, const basin_setting_entry *setting) {
     if (settings->given) settings->given[setting - settings->kind->table] = true;
 }
 
 basin_status basin_settings_set(basin_settings *settings, const char *name, const char *text,
                                 basin_error *error) {
-    const basin_setting *setting;
+    const basin_setting_entry *setting;
     BASIN_TRY(look_up(&setting, settings, name, error));
     BASIN_TRY(basin_setting_parse(settings->values, setting, text, error));
     mark(settings, setting);
     return BASIN_OK;
 }
 
-static bool is_number(const basin_setting *s) {
-    return s->kind == BASIN_SETTING_INTEGER || s->kind == BASIN_SETTING_REAL;
+static bool is_number(const basin_setting_entry *s) {
+    return s->is.kind == BASIN_SETTING_INTEGER || s->is.kind == BASIN_SETTING_REAL;
 }
 
-static basin_status fail_kind(const basin_setting *s, basin_error *error) {
-    return basin_fail(error, BASIN_BAD_VALUE, "%s is %s, not a number", s->name, wanted_kind(s));
+static basin_status fail_kind(const basin_setting_entry *s, basin_error *error) {
+    return basin_fail(error, BASIN_BAD_VALUE, "%s is %s, not a number", s->is.name,
+                      expected_kind(s));
 }
 
 basin_status basin_settings_set_number(basin_settings *settings, const char *name, double value,
                                        basin_error *error) {
-    const basin_setting *s;
+    const basin_setting_entry *s;
     char text[BASIN_NUMBER_TEXT];
     BASIN_TRY(look_up(&s, settings, name, error));
-    bool flag = s->kind == BASIN_SETTING_SWITCH;
+    bool flag = s->is.kind == BASIN_SETTING_SWITCH;
     if (!is_number(s) && !(flag && (value == 0 || value == 1))) return fail_kind(s, error);
     if (flag)
         *(bool *)((char *)settings->values + s->offset) = value != 0;
@@ -456,7 +460,7 @@ basin_status basin_settings_set_number(basin_settings *settings, const char *nam
 
 basin_status basin_settings_get(char *text, size_t size, const basin_settings *settings,
                                 const char *name, basin_error *error) {
-    const basin_setting *setting;
+    const basin_setting_entry *setting;
     BASIN_TRY(look_up(&setting, settings, name, error));
     basin_setting_print(text, size, settings->values, setting);
     return BASIN_OK;
@@ -464,13 +468,13 @@ basin_status basin_settings_get(char *text, size_t size, const basin_settings *s
 
 basin_status basin_settings_get_number(double *value, const basin_settings *settings,
                                        const char *name, basin_error *error) {
-    const basin_setting *s;
+    const basin_setting_entry *s;
     BASIN_TRY(look_up(&s, settings, name, error));
     const void *at = (const char *)settings->values + s->offset;
-    if (!is_number(s) && s->kind != BASIN_SETTING_SWITCH) return fail_kind(s, error);
-    *value = s->kind == BASIN_SETTING_INTEGER ? (double)*(const int64_t *)at
-             : s->kind == BASIN_SETTING_REAL  ? *(const double *)at
-                                              : (double)*(const bool *)at;
+    if (!is_number(s) && s->is.kind != BASIN_SETTING_SWITCH) return fail_kind(s, error);
+    *value = s->is.kind == BASIN_SETTING_INTEGER ? (double)*(const int64_t *)at
+             : s->is.kind == BASIN_SETTING_REAL  ? *(const double *)at
+                                                 : (double)*(const bool *)at;
     return BASIN_OK;
 }
 
@@ -497,7 +501,7 @@ basin_status basin_settings_check_model(const basin_bundle *bundle, const char *
     size_t length = strlen(model);
     if (found && !strncmp(found, model, length) && (!found[length] || found[length] == ' '))
         return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', wanted '%s'",
+    return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', expected '%s'",
                       basin_bundle_path(bundle), found ? found : "absent", model);
 }
 
@@ -522,57 +526,60 @@ basin_status basin_settings_store(basin_bundle *bundle, const char *model, const
 /* ---- resuming, and beginning with a model ---- */
 
 /* Whether both have the same value, and what each has as text. */
-static bool same_value(char found[BASIN_SETTING_VALUE], char wanted[BASIN_SETTING_VALUE],
-                       const void *its, const void *asked, const basin_setting *s) {
+static bool same_value(char found[BASIN_SETTING_VALUE], char expected[BASIN_SETTING_VALUE],
+                       const void *its, const void *asked, const basin_setting_entry *s) {
     basin_setting_print(found, BASIN_SETTING_VALUE, its, s);
-    basin_setting_print(wanted, BASIN_SETTING_VALUE, asked, s);
-    return !strcmp(found, wanted);
+    basin_setting_print(expected, BASIN_SETTING_VALUE, asked, s);
+    return !strcmp(found, expected);
 }
 
-basin_status basin_settings_match(const void *saved, const void *asked, const basin_setting *table,
-                                  const char *path, basin_error *error) {
-    char found[BASIN_SETTING_VALUE], wanted[BASIN_SETTING_VALUE];
-    for (const basin_setting *s = table; s->name; s++)
-        if (!s->loose && !same_value(found, wanted, saved, asked, s))
+basin_status basin_settings_match(const void *saved, const void *asked,
+                                  const basin_setting_entry *table, const char *path,
+                                  basin_error *error) {
+    char found[BASIN_SETTING_VALUE], expected[BASIN_SETTING_VALUE];
+    for (const basin_setting_entry *s = table; s->is.name; s++)
+        if (!s->is.loose && !same_value(found, expected, saved, asked, s))
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: its run has %s %s, asked for is %s; resume with the same "
+                              "%s: its run has %s %s, requested is %s; resume with the same "
                               "settings, or begin a new run",
-                              path, s->name, found, wanted);
+                              path, s->is.name, found, expected);
     return BASIN_OK;
 }
 
-const char *basin_settings_differ(char found[BASIN_SETTING_VALUE], char wanted[BASIN_SETTING_VALUE],
-                                  const void *its, const void *asked, const basin_setting *table,
+const char *basin_settings_differ(char found[BASIN_SETTING_VALUE],
+                                  char expected[BASIN_SETTING_VALUE], const void *its,
+                                  const void *asked, const basin_setting_entry *table,
                                   const char *const *names) {
-    while (*names && same_value(found, wanted, its, asked, basin_setting_find(table, *names)))
+    while (*names && same_value(found, expected, its, asked, basin_setting_find(table, *names)))
         names++;
     return *names;
 }
 
 basin_status basin_settings_match_weights(const void *its, const void *asked,
-                                          const basin_setting *table, const char *const *names,
-                                          const char *path, basin_error *error) {
-    char found[BASIN_SETTING_VALUE], wanted[BASIN_SETTING_VALUE];
-    const char *name = basin_settings_differ(found, wanted, its, asked, table, names);
+                                          const basin_setting_entry *table,
+                                          const char *const *names, const char *path,
+                                          basin_error *error) {
+    char found[BASIN_SETTING_VALUE], expected[BASIN_SETTING_VALUE];
+    const char *name = basin_settings_differ(found, expected, its, asked, table, names);
     if (!name) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_SHAPE,
-                      "%s: its %s is %s, asked for is %s; wanted the same, to begin with its "
+                      "%s: its %s is %s, requested is %s; they must be equal to start from its "
                       "weights",
-                      path, name, found, wanted);
+                      path, name, found, expected);
 }
 
 /* ---- settings without effect: set by name although the values of others make them idle ---- */
 
 bool basin_settings_given(const basin_settings *settings, const char *name) {
-    const basin_setting *table = settings->kind->table, *s = basin_setting_find(table, name);
+    const basin_setting_entry *table = settings->kind->table, *s = basin_setting_find(table, name);
     return s && settings->given && settings->given[s - table];
 }
 
 static bool value_of(char text[BASIN_NEEDS_VALUE], const void *context, const char *name,
                      size_t length) {
     const basin_settings *settings = context;
-    for (const basin_setting *s = settings->kind->table; s->name; s++)
-        if (strlen(s->name) == length && !strncmp(s->name, name, length)) {
+    for (const basin_setting_entry *s = settings->kind->table; s->is.name; s++)
+        if (strlen(s->is.name) == length && !strncmp(s->is.name, name, length)) {
             basin_setting_print(text, BASIN_NEEDS_VALUE, settings->values, s);
             return true;
         }
@@ -580,37 +587,37 @@ static bool value_of(char text[BASIN_NEEDS_VALUE], const void *context, const ch
 }
 
 /* Whether the value of `other` is why. */
-static bool is_idle(const basin_setting *setting, const basin_settings *settings,
-                    const basin_setting *other) {
-    for (const char *at = setting->needs; (at = basin_needs_unmet(at, value_of, settings));
+static bool is_idle(const basin_setting_entry *setting, const basin_settings *settings,
+                    const basin_setting_entry *other) {
+    for (const char *at = setting->is.needs; (at = basin_needs_unmet(at, value_of, settings));
          at = basin_needs_next(at))
-        if (basin_needs_names(at, other->name)) return true;
+        if (basin_needs_names(at, other->is.name)) return true;
     return false;
 }
 
 /* "alpha and beta have no effect with arch vit": what the value of `other` makes idle. */
-static basin_status check_against(const basin_settings *settings, const basin_setting *other,
+static basin_status check_against(const basin_settings *settings, const basin_setting_entry *other,
                                   basin_error *error) {
-    const basin_setting *table = settings->kind->table;
+    const basin_setting_entry *table = settings->kind->table;
     const char *last = NULL;
     char names[600] = "", value[BASIN_NEEDS_VALUE];
     int count = 0;
-    for (int i = 0; table[i].name; i++) {
+    for (int i = 0; table[i].is.name; i++) {
         if (!settings->given[i] || !is_idle(&table[i], settings, other)) continue;
         size_t at = strlen(names);
         if (last) snprintf(names + at, sizeof names - at, "%s%s", count > 1 ? ", " : "", last);
-        last = table[i].name;
+        last = table[i].is.name;
         count++;
     }
     if (!count) return BASIN_OK;
     basin_setting_print(value, sizeof value, settings->values, other);
     return basin_fail(error, BASIN_BAD_VALUE, "%s%s%s %s no effect with %s %s; leave %s out", names,
-                      count > 1 ? " and " : "", last, count > 1 ? "have" : "has", other->name,
+                      count > 1 ? " and " : "", last, count > 1 ? "have" : "has", other->is.name,
                       value, count > 1 ? "them" : "it");
 }
 
 basin_status basin_settings_check_effect(const basin_settings *settings, basin_error *error) {
-    for (const basin_setting *s = settings->kind->table; settings->given && s->name; s++)
+    for (const basin_setting_entry *s = settings->kind->table; settings->given && s->is.name; s++)
         BASIN_TRY(check_against(settings, s, error));
     return BASIN_OK;
 }

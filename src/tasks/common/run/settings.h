@@ -2,7 +2,7 @@
  * struct that holds them and the table that describes them.
  *
  *     typedef struct things { THINGS(BASIN_SETTING_FIELD) } things;
- *     const basin_setting table[] = {THINGS(BASIN_SETTING_ENTRY) BASIN_SETTINGS_END};
+ *     const basin_setting_entry table[] = {THINGS(BASIN_SETTING_ENTRY) BASIN_SETTINGS_END};
  *
  * where BASIN_SETTINGS_TYPE is defined as `things`, and THINGS(X) lists
  *
@@ -29,28 +29,29 @@ typedef double basin_channels[3];
 #define BASIN_TYPE_CHANNELS basin_channels
 #define BASIN_SETTING_FIELD(kind, name, ...) BASIN_TYPE_##kind name;
 
+/* A setting, and where it is in the task's struct. */
+typedef struct basin_setting_entry {
+    basin_setting is;
+    size_t offset;
+} basin_setting_entry;
+
 #define BASIN_SETTING_ENTRY(kind, name, ...) BASIN_ENTRY_##kind(name, __VA_ARGS__, .loose = false),
 #define BASIN_LOOSE_ENTRY(kind, name, ...) BASIN_ENTRY_##kind(name, __VA_ARGS__, .loose = true),
-#define BASIN_ENTRY(kind_, name_) #name_, kind_, offsetof(BASIN_SETTINGS_TYPE, name_)
-#define BASIN_ENTRY_INTEGER(name_, value_, low_, high_, help_, ...)                                \
-    {                                                                                              \
-        BASIN_ENTRY(BASIN_SETTING_INTEGER, name_), .value = value_, .low = low_, .high = high_,    \
-                                                   .help = help_, __VA_ARGS__                      \
-    }
-#define BASIN_ENTRY_REAL(name_, value_, low_, high_, help_, ...)                                   \
-    {                                                                                              \
-        BASIN_ENTRY(BASIN_SETTING_REAL, name_), .value = value_, .low = low_, .high = high_,       \
-                                                .help = help_, __VA_ARGS__                         \
-    }
-#define BASIN_ENTRY_SWITCH(name_, help_, ...)                                                      \
-    { BASIN_ENTRY(BASIN_SETTING_SWITCH, name_), .help = help_, __VA_ARGS__ }
+#define BASIN_ENTRY(kind_, name_, ...)                                                             \
+    { {#name_, BASIN_SETTING_##kind_, __VA_ARGS__}, offsetof(BASIN_SETTINGS_TYPE, name_) }
+#define BASIN_ENTRY_NUMBER(kind_, name_, value_, low_, high_, help_, ...)                          \
+    BASIN_ENTRY(kind_, name_, .value = value_, .low = low_, .high = high_, .help = help_,          \
+                __VA_ARGS__)
+#define BASIN_ENTRY_INTEGER(...) BASIN_ENTRY_NUMBER(INTEGER, __VA_ARGS__)
+#define BASIN_ENTRY_REAL(...) BASIN_ENTRY_NUMBER(REAL, __VA_ARGS__)
+#define BASIN_ENTRY_SWITCH(name_, help_, ...) BASIN_ENTRY(SWITCH, name_, .help = help_, __VA_ARGS__)
 #define BASIN_ENTRY_CHOICE(name_, choices_, help_, ...)                                            \
-    { BASIN_ENTRY(BASIN_SETTING_CHOICE, name_), .choices = choices_, .help = help_, __VA_ARGS__ }
+    BASIN_ENTRY(CHOICE, name_, .choices = choices_, .help = help_, __VA_ARGS__)
 #define BASIN_ENTRY_CHANNELS(name_, value_, help_, ...)                                            \
-    { BASIN_ENTRY(BASIN_SETTING_CHANNELS, name_), .value = value_, .help = help_, __VA_ARGS__ }
+    BASIN_ENTRY(CHANNELS, name_, .value = value_, .help = help_, __VA_ARGS__)
 #define BASIN_CHOICES(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define BASIN_SETTINGS_END                                                                         \
-    { .name = NULL }
+    { .offset = 0 }
 
 /* ---- what tasks share ---- */
 
@@ -75,16 +76,16 @@ typedef double basin_channels[3];
       .needs = "arch=et|vit|albert|hyperset form=energy|published implicit=off")                   \
     X(REAL, alpha, "X", 0, 1e6, "Size of a step of the descent.", .needs = BASIN_NEEDS_DESCENT)    \
     X(SWITCH, implicit,                                                                            \
-      "Instead of `steps` steps, descend until the tokens rest, pulled to where they began; "      \
+      "Instead of `steps` steps, descend to a fixed point, pulled to where the tokens began; "     \
       "gradients are those of that point, and training takes the memory of one step.",             \
       .absent = "off", .needs = BASIN_NEEDS_DESCENT)                                               \
-    X(INTEGER, rest_steps, "T", 0, 1e6, "Steps to rest, at most; 0: 500.", .absent = "0",          \
-      .needs = BASIN_NEEDS_DESCENT " implicit=on")                                                 \
+    X(INTEGER, rest_steps, "T", 0, 1e6, "Maximum steps to the fixed point; 0: 500.",               \
+      .absent = "0", .needs = BASIN_NEEDS_DESCENT " implicit=on")                                  \
     X(REAL, rest_until, "SHARE", 0, 0.999,                                                         \
-      "At rest no force moves a token by more than this share of its length; 0: 1e-4.",            \
+      "At the fixed point no force moves a token by more than this share of its length; 0: 1e-4.", \
       .absent = "0", .needs = BASIN_NEEDS_DESCENT " implicit=on")                                  \
     X(INTEGER, rest_products, "N", 0, 1e6,                                                         \
-      "Products with the energy's Hessian for a gradient at rest, at most; 0: 100.",               \
+      "Maximum products with the energy's Hessian for a gradient at the fixed point; 0: 100.",     \
       .absent = "0", .needs = BASIN_NEEDS_DESCENT " implicit=on")                                  \
     X(REAL, rest_accuracy, "SHARE", 0, 0.999,                                                      \
       "How far its linear system may be off, relative; 0: 1e-3.", .absent = "0",                   \
@@ -100,20 +101,20 @@ typedef double basin_channels[3];
     X(REAL, beta, "X", 0, 1e6,                                                                     \
       "Inverse temperature of attention; where it is learned, its first value. 0: 1 / sqrt(Y).",   \
       .absent = "0", .needs = BASIN_NEEDS_ATTENTION)                                               \
-    X(SWITCH, learn_beta, "Learn one inverse temperature a head.", .absent = "off",                \
+    X(SWITCH, learn_beta, "Learn one inverse temperature per head.", .absent = "off",              \
       .needs = BASIN_NEEDS_ATTENTION)                                                              \
     X(SWITCH, positive_gamma,                                                                      \
       "Keep the layer norms' gamma above 0 in training: below it the descent climbs.",             \
       .absent = "off", .needs = BASIN_NEEDS_DESCENT)
 
-/* What these say of a basin_block_config, as initialisers; `s` points to the task's struct. */
+/* The initialisers of a basin_block_config; `s` points to the task's struct. */
 #define BASIN_BLOCK_OF(s)                                                                          \
     .dim = (s)->dim, .heads = (s)->heads, .head_dim = (s)->head_dim, .memories = (s)->memories,    \
     .no_attention = !(s)->attention, .no_hopfield = !(s)->hopfield,                                \
     .hopfield = basin_hopfield_named((s)->hopfield_kind), .power = (s)->hopfield_power,            \
     .beta = (s)->beta, .learn_beta = (s)->learn_beta, .positive_gamma = (s)->positive_gamma
 
-/* And of a basin_descent_spec. */
+/* The initialisers of a basin_descent_spec. */
 #define BASIN_DESCENT_OF(s)                                                                        \
     .steps = (int)(!(s)->implicit    ? (s)->steps                                                  \
                    : (s)->rest_steps ? (s)->rest_steps                                             \
@@ -150,7 +151,7 @@ typedef double basin_channels[3];
       "do not depend on how many ranks share them. 0: 1, or with mpirun up to 8 that divide the "  \
       "batch.",                                                                                    \
       .absent = "1")
-/* What these say of a basin_schedule, with so many steps per epoch. */
+/* The basin_schedule of these, with `per_epoch` steps per epoch. */
 #define BASIN_SCHEDULE_OF(s, per_epoch)                                                            \
     basin_schedule_make(per_epoch, (s)->epochs, (s)->warmup, (s)->rate, (s)->rate_first,           \
                         (s)->rate_last)
@@ -158,9 +159,10 @@ typedef double basin_channels[3];
 #define BASIN_LOOSE_SETTINGS(X)                                                                    \
     X(INTEGER, epochs, "N", 0, 1e9, "Passes over the training data.")                              \
     X(INTEGER, patience, "EPOCHS", 0, 1e9,                                                         \
-      "Stop after so many epochs without a better validation score; 0: never.", .absent = "0")     \
+      "Stop after this number of epochs without a better validation score; 0: never.",             \
+      .absent = "0")                                                                               \
     X(SWITCH, recompute,                                                                           \
-      "Keep one token tensor a step of the descent and compute the rest again: less memory, more " \
+      "Keep one token tensor per step of the descent and recompute the rest: less memory, more "   \
       "time.",                                                                                     \
       .absent = "off", .needs = "form=energy implicit=off")
 
@@ -177,9 +179,9 @@ extern const basin_preset_list basin_presets[];
 
 typedef struct basin_task_settings {
     const char *task; /* "image" */
-    const basin_setting *table;
+    const basin_setting_entry *table;
     size_t size; /* of the task's struct */
-    /* What no range can say: settings that do not go together. */
+    /* What ranges cannot express: settings that conflict. */
     basin_status (*check)(const void *values, basin_error *error);
     const void *base; /* of fields that the table does not have; NULL: they are zero */
     const basin_preset_list *presets; /* NULL: those of the task's name in basin_presets */
@@ -208,18 +210,19 @@ bool basin_settings_given(const basin_settings *settings, const char *name);
 basin_status basin_settings_check_effect(const basin_settings *settings, basin_error *error);
 
 /* The entry of that name; NULL where there is none. */
-const basin_setting *basin_setting_find(const basin_setting *table, const char *name);
+const basin_setting_entry *basin_setting_find(const basin_setting_entry *table, const char *name);
 /* Sets one field from text, or prints it; `value` 64 bytes are enough for all kinds. */
-basin_status basin_setting_parse(void *values, const basin_setting *setting, const char *text,
+basin_status basin_setting_parse(void *values, const basin_setting_entry *setting, const char *text,
                                  basin_error *error);
-void basin_setting_print(char *text, size_t size, const void *values, const basin_setting *setting);
+void basin_setting_print(char *text, size_t size, const void *values,
+                         const basin_setting_entry *setting);
 
 /* The settings as a JSON object, one line or indented for people; free it. NULL without memory. */
-char *basin_settings_print(const void *values, const basin_setting *table, bool indented);
+char *basin_settings_print(const void *values, const basin_setting_entry *table, bool indented);
 /* Reads a JSON object. `whole`: every setting must be there, but for those that its version did
  * not have, as in model files; else those that are not named stay. Unknown ones are errors. `path`
  * is what errors call the file. */
-basin_status basin_settings_parse(void *values, const basin_setting *table, const char *json,
+basin_status basin_settings_parse(void *values, const basin_setting_entry *table, const char *json,
                                   bool whole, const char *path, basin_error *error);
 /* Reads a configuration file, see basin_settings_read. */
 basin_status basin_settings_load(void *values, const basin_task_settings *kind, const char *path,
@@ -229,18 +232,21 @@ basin_status basin_settings_of(const basin_settings *settings, const basin_task_
                                basin_error *error);
 /* An error where a run that is resumed from `path` would change what it may not: anything but loose
  * settings, and those only where a run may go on with them. */
-basin_status basin_settings_match(const void *saved, const void *asked, const basin_setting *table,
-                                  const char *path, basin_error *error);
+basin_status basin_settings_match(const void *saved, const void *asked,
+                                  const basin_setting_entry *table, const char *path,
+                                  basin_error *error);
 /* The first of these names (NULL ends them) whose settings differ, with both values; NULL: none. */
 enum { BASIN_SETTING_VALUE = 200 };
-const char *basin_settings_differ(char found[BASIN_SETTING_VALUE], char wanted[BASIN_SETTING_VALUE],
-                                  const void *its, const void *asked, const basin_setting *table,
+const char *basin_settings_differ(char found[BASIN_SETTING_VALUE],
+                                  char expected[BASIN_SETTING_VALUE], const void *its,
+                                  const void *asked, const basin_setting_entry *table,
                                   const char *const *names);
 /* An error where settings by these names differ from those of the model file
  * `path`, whose weights a run is to begin with. */
 basin_status basin_settings_match_weights(const void *its, const void *asked,
-                                          const basin_setting *table, const char *const *names,
-                                          const char *path, basin_error *error);
+                                          const basin_setting_entry *table,
+                                          const char *const *names, const char *path,
+                                          basin_error *error);
 
 /* ---- settings in model files and checkpoints: metadata "basin.model" and "basin.config" ---- */
 
@@ -249,7 +255,7 @@ basin_status basin_settings_check_model(const basin_bundle *bundle, const char *
                                         basin_error *error);
 basin_status basin_settings_take(void *values, const basin_task_settings *kind,
                                  const basin_bundle *bundle, basin_error *error);
-/* `model` NULL: the settings alone. */
+/* `model` NULL: only the settings. */
 basin_status basin_settings_store(basin_bundle *bundle, const char *model, const void *values,
                                   const basin_task_settings *kind, basin_error *error);
 
@@ -257,7 +263,8 @@ basin_status basin_settings_store(basin_bundle *bundle, const char *model, const
 
 /* Whether a choice has the value `name`; settings' strings may come from anywhere. */
 bool basin_choice_is(const char *choice, const char *name);
-/* The schedule of a run of so many steps an epoch; rates below 0 as the settings' help has it. */
+/* The schedule of a run with `steps` steps per epoch; rates below 0 as the settings' help
+ * describes them. */
 basin_schedule basin_schedule_make(int64_t steps, int64_t epochs, int64_t warmup, double rate,
                                    double first, double last);
 

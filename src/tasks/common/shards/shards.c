@@ -23,8 +23,9 @@ int64_t basin_shards_choose(int64_t asked, int64_t saved, int64_t batch, const b
 
 basin_status basin_shards_check(int64_t shards, int64_t batch, basin_error *error) {
     if (batch % shards == 0) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "shards is %lld, wanted a divisor of the batch, %lld",
-                      (long long)shards, (long long)batch);
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "shards is %lld, expected a divisor of the batch, %lld", (long long)shards,
+                      (long long)batch);
 }
 
 static int64_t count_of(basin_expr state) { return basin_shape_count(basin_expr_shape(state)); }
@@ -168,7 +169,7 @@ static basin_status take(float *to, basin_shards *shards, basin_store *store, ba
     return BASIN_OK;
 }
 
-/* The gradients that are there, one behind the other, and the loss. */
+/* The gradients that are there, one after the other, and the loss. */
 static basin_status take_all(basin_shards *shards, basin_trainer *trainer, double loss,
                              double weight, basin_error *error) {
     float *to = basin_ranks_tree_next(shards->tree);
@@ -192,7 +193,7 @@ basin_status basin_shards_add(basin_shards *shards, basin_trainer *trainer, doub
     return take_all(shards, trainer, loss, weight, error);
 }
 
-/* A weight of 0 takes what is there for its shape alone. */
+/* A weight of 0 takes what is there only for its shape. */
 basin_status basin_shards_add_empty(basin_shards *shards, basin_trainer *trainer,
                                     basin_error *error) {
     return take_all(shards, trainer, 0, 0, error);

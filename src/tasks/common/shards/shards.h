@@ -10,7 +10,7 @@
 #include "tasks/common/ranks/ranks.h"
 
 /* The numbers of a sum over shards in the memory of a device: added there, and sent from device to
- * device by NCCL where every rank has one of its own; else they are the host's. */
+ * device by NCCL where each rank has a separate one; else in the host's memory. */
 typedef struct basin_shards_device {
     basin_ranks *ranks;
     basin_backend *backend;
@@ -32,7 +32,7 @@ typedef struct basin_shards {
 static const basin_reduction basin_shards_reduction = {0};
 
 /* What the setting `shards` comes to: what was asked for, that of the checkpoint (0: none), or, of
- * 0, with ranks up to eight that divide the batch and alone one. */
+ * 0, with ranks up to eight that divide the batch, otherwise one. */
 int64_t basin_shards_choose(int64_t asked, int64_t saved, int64_t batch, const basin_ranks *ranks);
 /* An error where they do not divide the batch. */
 basin_status basin_shards_check(int64_t shards, int64_t batch, basin_error *error);

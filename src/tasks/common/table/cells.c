@@ -131,7 +131,7 @@ typedef struct body {
     bool short_group;  /* one of two digits, as 12,34,567 has */
 } body;
 
-/* The whole part: groups of three digits behind the first, or of two before the last. */
+/* The whole part: groups of three digits after the first, or of two before the last. */
 static bool read_groups(body *b, span *s, char decimal) {
     const char *const plain[] = {decimal == '.' ? "," : ".", NULL};
     for (b->last = 0; s->at < s->end && *s->at != decimal && b->digits < 40;) {
@@ -155,7 +155,7 @@ static bool read_groups(body *b, span *s, char decimal) {
     return b->last == 3 && b->first <= 3 && b->digit[0] != '0' && !two;
 }
 
-/* What stands behind the decimal mark, and an exponent. */
+/* What follows the decimal mark, and an exponent. */
 static bool read_rest(body *b, span *s, char decimal) {
     bool fraction = s->at < s->end && *s->at == decimal;
     if (fraction) {
@@ -211,7 +211,7 @@ static int days_in(int64_t year, int month) {
     return days[month - 1] + (month == 2 && leap);
 }
 
-/* A digit of the pattern is a number of so many digits, other characters match themselves. */
+/* A digit n of the pattern is a number of n digits, other characters match themselves. */
 static bool scan(int *value, const char **text, const char *pattern) {
     const char *at = *text;
     for (; *pattern; pattern++) {
@@ -350,7 +350,7 @@ static basin_status see_known(basin_column *c, const basin_table_rows *rows, con
     if (c->type == BASIN_COLUMN_NUMBER) good = read_number(&value, &c->marks, c->comma, text);
     if (c->type == BASIN_COLUMN_DATE) good = read_date(&value, text, rules->date_format);
     if (good) return BASIN_OK;
-    return basin_table_rows_fail(rows, error, ": column '%s' holds '%.40s', wanted a %s as in %s",
+    return basin_table_rows_fail(rows, error, ": column '%s' holds '%.40s', expected a %s as in %s",
                                  c->name, text, basin_column_type_name(c->type), rules->origin);
 }
 
@@ -394,7 +394,7 @@ basin_status basin_column_see(basin_column *c, const basin_table_rows *rows, con
     see_readings(c, rows, text, rules->date_format);
     if (c->many) return BASIN_OK;
     BASIN_TRY(basin_dictionary_add(&c->category, &number, text, error));
-    if (c->category.names.count > rules->most) c->many = true;
+    if (c->category.names.count > rules->max_values) c->many = true;
     return BASIN_OK;
 }
 
@@ -435,16 +435,16 @@ static int common_reading(const basin_column *c, const basin_column_rules *rules
 
 /* A column that is mostly numbers, or dates, and has something else in it is a mistake. */
 static basin_status check_odd(const basin_column *c, const char *path, basin_error *error) {
-    static const char *const wanted[] = {"a number", "a number", "a date"};
-    int most = BASIN_AS_POINT;
+    static const char *const expected[] = {"a number", "a number", "a date"};
+    int best = BASIN_AS_POINT;
     for (int r = BASIN_AS_COMMA; r <= BASIN_AS_DATE; r++)
-        if (c->as[r].cells > c->as[most].cells) most = r;
-    const basin_reading *r = &c->as[most];
+        if (c->as[r].cells > c->as[best].cells) best = r;
+    const basin_reading *r = &c->as[best];
     if (2 * r->cells <= c->cells) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: line %" PRId64 ": column '%s' holds '%s', wanted %s as in the other "
+                      "%s: line %" PRId64 ": column '%s' holds '%s', expected %s as in the other "
                       "rows (or leave the column out with drop)",
-                      path, r->odd_line, c->name, r->odd, wanted[most]);
+                      path, r->odd_line, c->name, r->odd, expected[best]);
 }
 
 static basin_status settle_type(basin_column *c, basin_schema_column *to, const char *path,

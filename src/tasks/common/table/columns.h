@@ -30,7 +30,7 @@ typedef struct basin_schema_column {
     bool time;         /* of edges: it says when an edge was */
     double mean;       /* of a number or a date, where it is known; else NaN */
     basin_names value; /* of a category, in the order of its features */
-    int64_t first;     /* its first feature; of edges: its first cell */
+    int64_t first;     /* its first feature; for edges its first cell */
 } basin_schema_column;
 
 typedef struct basin_schema_table {

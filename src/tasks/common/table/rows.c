@@ -2,7 +2,7 @@
  * zstd. Fields may be quoted, with "" for a quote and line breaks within. The delimiter is a tab if
  * the first record has one, else the more frequent of comma and semicolon. Empty lines and a byte
  * order mark are skipped. Text that is not UTF-8 is taken as Latin-1. All records have as many
- * fields as the first. Where the first line that is no comment (#) has two to four numbers, the
+ * fields as the first. Where the first line that is not a comment (#) has two to four numbers, the
  * first two whole, there is no header: the columns are src, dst, "column 3", .. Where the caller
  * says that there is none, two or three columns are src, dst and relation. */
 
@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "tasks/common/table/table.h"
 
-enum { BUFFER = 1 << 18, MOST_FIELDS = 1 << 20, MOST_BYTES = 1 << 26 };
+enum { BUFFER = 1 << 18, MAX_FIELDS = 1 << 20, MAX_BYTES = 1 << 26 };
 
 basin_status basin_table_rows_fail(const basin_table_rows *rows, basin_error *error,
                                    const char *format, ...) {
@@ -29,17 +29,17 @@ basin_status basin_table_rows_fail(const basin_table_rows *rows, basin_error *er
 /* ---- fields ---- */
 
 static basin_status begin_field(basin_table_rows *c, basin_error *error) {
-    if (c->fields >= MOST_FIELDS)
-        return basin_table_rows_fail(c, error, " has more than %d fields", MOST_FIELDS);
+    if (c->fields >= MAX_FIELDS)
+        return basin_table_rows_fail(c, error, " has more than %d fields", MAX_FIELDS);
     BASIN_TRY(BASIN_GROW(&c->start, &c->start_capacity, c->fields + 1, c->path, error));
     c->start[c->fields++] = c->length;
     return BASIN_OK;
 }
 
 static basin_status grow(basin_table_rows *c, size_t bytes, basin_error *error) {
-    if (c->length >= MOST_BYTES)
+    if (c->length >= MAX_BYTES)
         return basin_table_rows_fail(
-            c, error, " begins a record of more than %d bytes; is a quote not closed?", MOST_BYTES);
+            c, error, " begins a record of more than %d bytes; is a quote not closed?", MAX_BYTES);
     return basin_array_reserve((void **)&c->text, &c->capacity, c->length + bytes + 256, 1)
                ? BASIN_OK
                : basin_fail_memory(error, c->path);
@@ -90,7 +90,7 @@ static basin_status peek(int *byte, basin_table_rows *c, basin_error *error) {
     return BASIN_OK;
 }
 
-/* A quoted field behind its first quote, up to the one that closes it. */
+/* A quoted field after its first quote, up to the one that closes it. */
 static basin_status read_quoted(basin_table_rows *c, basin_error *error) {
     for (;;) {
         int byte;
@@ -196,7 +196,7 @@ static bool is_edge(const unsigned char *p, const unsigned char *end) {
     }
 }
 
-/* Comments stand before lists of edges alone; a header may begin with a # of its own. */
+/* Comments precede only lists of edges; a header may begin with a # itself. */
 static void find_edges(basin_table_rows *c) {
     const unsigned char *p = c->at;
     int64_t lines = 0;
@@ -212,7 +212,7 @@ static basin_status check_lines(const basin_table_rows *c, basin_error *error) {
     for (size_t i = 0; i + 1 < c->length && !c->headerless; i++)
         if (c->text[i] == '\r' && c->text[i + 1] != '\n')
             return basin_fail(error, BASIN_BAD_FILE,
-                              "%s: lines end with a carriage return, wanted a line feed, or both",
+                              "%s: lines end with a carriage return, expected a line feed, or both",
                               c->path);
     return BASIN_OK;
 }
@@ -227,7 +227,8 @@ static basin_status read_header(basin_table_rows *c, bool none, basin_error *err
     c->delimiter = find_delimiter(c);
     BASIN_TRY(read_record(c, error));
     if (c->fields == 0)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: the file is empty, wanted a header", c->path);
+        return basin_fail(error, BASIN_BAD_FILE, "%s: the file is empty, expected a header",
+                          c->path);
     if (none && (c->fields == 2 || c->fields == 3)) c->headerless = true;
     c->held = c->headerless;
     c->columns = c->fields;
@@ -258,7 +259,7 @@ basin_status basin_table_rows_next(basin_table_rows *rows, bool *more, basin_err
     rows->held = false;
     *more = rows->fields == rows->columns;
     if (*more || rows->fields == 0) return BASIN_OK;
-    return basin_table_rows_fail(rows, error, " has %zu fields, wanted %zu as in the header",
+    return basin_table_rows_fail(rows, error, " has %zu fields, expected %zu as in the header",
                                  rows->fields, rows->columns);
 }
 

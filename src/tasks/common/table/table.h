@@ -65,7 +65,7 @@ typedef struct basin_written {
     const char *currency; /* which, or NULL */
 } basin_written;
 
-/* False where it is no number either way. */
+/* False where it is not a number either way. */
 bool basin_cell_written(basin_written *number, const char *text);
 
 /* Days since 1970-01-01: ISO 8601 (without a zone UTC), or `text` as strptime reads `format`. */
@@ -108,7 +108,7 @@ typedef struct basin_column {
 } basin_column;
 
 typedef struct basin_column_rules {
-    int64_t most; /* values of a text column */
+    int64_t max_values; /* of a text column */
     const char *date_format;
     const char *origin; /* whose schema it is: "training" or "the base" */
 } basin_column_rules;

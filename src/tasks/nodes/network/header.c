@@ -438,7 +438,8 @@ static void list_column(basin_tables *j, basin_list *list, const basin_column *c
     if (number && c->marks) add(&list[MARK], c->name, NULL, 0);
     if (number && c->currencies) add(&list[MIXED], c->name, NULL, 0);
     if (c->feature && c->type == BASIN_COLUMN_DROPPED)
-        add(&list[OUT], c->name, c->cells ? " (more than %lld values)" : " (empty)", j->rules.most);
+        add(&list[OUT], c->name, c->cells ? " (more than %lld values)" : " (empty)",
+            j->rules.max_values);
 }
 
 static void list_table(basin_tables *j, basin_list *list, const basin_table_file *t,

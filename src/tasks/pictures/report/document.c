@@ -319,10 +319,10 @@ static void put_architectures(writer *w) {
 
 static void put_settings(writer *w, const entry *e) {
     PUT("'settings':{");
-    for (const basin_setting *s = basin_image_task.table; s->name; s++) {
+    for (const basin_setting_entry *s = basin_image_task.table; s->is.name; s++) {
         char text[200];
         basin_setting_print(text, sizeof text, &e->model->settings, s);
-        PUT("%s:%s", s->name, text);
+        PUT("%s:%s", s->is.name, text);
     }
     PUT("}");
 }

@@ -110,7 +110,7 @@ TEST(more_epochs_follow_a_kept_checkpoint) {
     rig_open(&r, NULL);
     r.task.members = 1, r.task.epochs = 3;
     assert_failure(rig_run(&outcome, &r, &f.training, 0, &failure), BASIN_BAD_VALUE,
-                   "has done 4 epochs, asked for are 3");
+                   "has done 4 epochs; 3 are requested");
     rig_close(&r);
 }
 
@@ -221,7 +221,7 @@ TEST(files_of_a_run_are_apart) {
     refuse(&(basin_training_options){.output = path, .log = path}, "output and log are both");
     refuse(&(basin_training_options){.checkpoint = log, .log = log}, "checkpoint and log are both");
     refuse(&(basin_training_options){.output = path, .resume = true, .restart = true},
-           "resume and restart; wanted one of them");
+           "resume and restart exclude each other");
 }
 
 TEST(a_checkpoint_is_not_overwritten) {
@@ -268,12 +268,12 @@ static void damage(const char *path, const char *from, const char *to) {
 
 TEST(damaged_checkpoints_are_refused) {
     static const char *const change[][3] = {
-        {"\\\"step\\\":8", "\\\"step\\\":3", "step is 3, wanted 5 to 10"},
+        {"\\\"step\\\":8", "\\\"step\\\":3", "step is 3, expected 5 to 10"},
         {"\\\"member\\\":0", "\\\"member\\\":7", "is damaged"},
         {"\\\"epoch\\\":1", "\\\"epoch\\\":9", "has done 9 epochs"},
         {"\\\"weight\\\"", "\\\"weighs\\\"", "is damaged"},
         {"\"best.w\"", "\"rest.w\"", "'rest.w' belongs to no parameter"},
-        {"\"rig\"", "\"sea\"", "the model is 'sea', wanted 'rig'"},
+        {"\"rig\"", "\"sea\"", "the model is 'sea', expected 'rig'"},
     };
     for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
         files f;

@@ -22,8 +22,8 @@ typedef struct sample {
 } sample;
 
 #define BASIN_SETTINGS_TYPE sample
-static const basin_setting table[] = {SAMPLE(BASIN_SETTING_ENTRY) LOOSE(BASIN_LOOSE_ENTRY)
-                                          SEED(BASIN_SETTING_ENTRY) BASIN_SETTINGS_END};
+static const basin_setting_entry table[] = {SAMPLE(BASIN_SETTING_ENTRY) LOOSE(BASIN_LOOSE_ENTRY)
+                                                SEED(BASIN_SETTING_ENTRY) BASIN_SETTINGS_END};
 static const sample some = {128, 0.1, {0.485, 0.456, 1.0 / 3}, true, "vit", true, 4, 3, 0};
 
 TEST(settings_survive_json) {
@@ -43,8 +43,8 @@ TEST(a_resumed_run_keeps_all_but_loose_settings) {
     assert_ok(basin_settings_match(&some, &other, table, "f", &failure));
     other.mean[2] = 0.5;
     assert_failure(basin_settings_match(&some, &other, table, "f", &failure), BASIN_BAD_VALUE,
-                   "its run has mean 0.485,0.456,0.3333333333333333, asked "
-                   "for is 0.485,0.456,0.5");
+                   "its run has mean 0.485,0.456,0.3333333333333333, requested "
+                   "is 0.485,0.456,0.5");
 }
 
 static void refuse(const char *json, const char *wanted) {
@@ -61,9 +61,9 @@ TEST(wrong_settings_are_named) {
     refuse("{\"dim\":1.5,\"alpha\":0.1,\"mean\":[1,2,3],\"cls\":true,\"arch\":\"et\"}",
            "dim: '1.5' is not a whole number");
     refuse("{\"dim\":1,\"alpha\":0.1,\"mean\":[1,2],\"cls\":true,\"arch\":\"et\"}",
-           "mean is [1,2], wanted three numbers");
+           "mean is [1,2], expected three numbers");
     refuse("{\"dim\":1,\"alpha\":0.1,\"mean\":[1,2,3],\"cls\":1,\"arch\":\"et\"}",
-           "cls is 1, wanted true or false");
+           "cls is 1, expected true or false");
     refuse("{\"dim\":1,\"alpha\":0.1,\"mean\":[1,2,3],\"cls\":true,\"arch\":\"mlp\"}",
            "arch: 'mlp' is not one of et|vit");
     refuse("{\"dim\":1,\"alpha\":0.1,\"mean\":[1,2,3],\"cls\":true}", "arch is absent");

@@ -404,7 +404,8 @@ TEST(ages_count_from_a_time_that_others_have) {
 TEST(other_formats_are_named_and_ends_found) {
     static const struct {
         const char *text, *says;
-    } file[] = {{"PAR1....", "Parquet, wanted CSV, which this makes: python3 -c \"import pandas; "},
+    } file[] = {{"PAR1....",
+                 "Parquet, expected CSV, which this command makes: python3 -c \"import pandas; "},
                 {"ARROW1..", "pandas.read_feather('"},
                 {"ORC.....", "read_orc"},
                 {"PK\3\4...xl/workbook.xml", "Excel (xlsx)"},
