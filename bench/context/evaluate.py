@@ -2,7 +2,7 @@
 
   evaluate.py prepare DATA SETS.npz             features, labels and draws of the public sets (DATA: the folder with anomaly/ and nodes/)
   evaluate.py trees SETS.npz TREES.json         (and TREES.npz, the bag's scores) XGBoost, forest, extra trees, their mixture, logistic regression, nearest neighbours
-  evaluate.py score SETS.npz OUT.npz LEG MODELS [dev|table|all]    scores of the models (kinds, by comma) of LEG/KIND.safetensors
+  evaluate.py score SETS.npz OUT.npz LEG MODELS [dev|table|all]    scores of the models (file names, by comma) of LEG/MODEL.safetensors
   evaluate.py kinds OUT.json LEG MODELS [TABLES]                   synthetic tables by kind of label: models, trees, logistic regression
   evaluate.py table SETS.npz TREES.json OUT.npz [TREES.npz]        means, standard errors, differences
 
@@ -16,7 +16,7 @@ import numpy as np
 
 DEVELOPMENT = ('amazon_spammers', 'german_credit', 'inj_cora', 'cora')
 TABLE = ('amazon_upu', 'tolokers', 'fdcompcn', 'minesweeper', 'inj_amazon', 'pubmed', 'citeseer', 'actor')
-DRAWS, QUERIES, COLUMNS, PASSES = 10, 4000, 90, 4
+DRAWS, QUERIES, PASSES = 10, 4000, 4
 MODELS = ('XGBoost', 'forest', 'extra trees', 'bag', 'logistic', 'neighbours')
 
 
@@ -84,6 +84,17 @@ def prepare(data, out):
     np.savez_compressed(out, **pack)
 
 
+def tokens(z, s):
+    """[N, 3 F + 1] own values, means over neighbours and two hops, log degree -> [N, F + 1, 3, 3] as prior.py."""
+    N, F = z.shape[0], (z.shape[1] - 1) // 3
+    X = np.zeros((N, F + 1, 3, 3), np.float32)
+    for c, v in enumerate((z, s, np.ones_like(z))):
+        X[:, :F, :, c] = v[:, :3 * F].reshape(N, 3, F).transpose(0, 2, 1)
+        X[:, F, 0, c] = v[:, 3 * F]
+    X[:, F, 1:, 1] = 1                                              # share of ties of a column that is not there
+    return X
+
+
 def jobs(pack, which='all'):
     for n in (200, 1000):
         for name in {'dev': DEVELOPMENT, 'table': TABLE, 'all': DEVELOPMENT + TABLE}[which]:
@@ -143,23 +154,21 @@ def score(sets, out, leg, kinds, which='all'):
         torch.backends.cuda.enable_cudnn_sdp(False)
     pack, res = np.load(sets), {}
     for kind in kinds.split(','):
-        m = Model(kind.split('+')[0])
+        m = Model(kind.split('_')[0])
         m.load_state_dict({k: v.float() for k, v in load_file(f'{leg}/{kind}.safetensors').items()})
         m = m.to(dev).eval()
         t0 = time.time()
         for name, n in jobs(pack, which):
-            X = torch.stack([torch.tensor(pack[f'{name}.{k}'].astype(np.float32)) for k in 'zs'], 2).to(dev)
+            X = torch.tensor(tokens(*(pack[f'{name}.{k}'].astype(np.float32) for k in 'zs'))).to(dev)
             y, q = torch.tensor(pack[f'{name}.y'].astype(np.float32), device=dev), []
             g = torch.Generator(dev).manual_seed(5)
             for tr, te in zip(pack[f'{name}.tr{n}'].astype(np.int64), pack[f'{name}.te{n}'].astype(np.int64)):
-                C = min(COLUMNS, X.shape[1])                         # a pass sees as many columns, with codes of its own
-                use = torch.rand(PASSES, X.shape[1], device=dev, generator=g).argsort(1)[:, :C]
-                codes = torch.randn(PASSES, 1, C, 16, device=dev, generator=g)
+                codes = torch.randn(PASSES, 1, X.shape[1], 16, device=dev, generator=g)   # of a pass its own
                 s = []
                 for j in range(0, len(te), 2000):
                     x = X[torch.tensor(np.r_[tr, te[j:j + 2000]], device=dev)]
                     with torch.no_grad():
-                        s.append(m(torch.stack([x[:, u] for u in use]), y[torch.tensor(tr, device=dev)][None].expand(PASSES, -1), n, codes))
+                        s.append(m(x[None].expand(PASSES, -1, -1, -1, -1), y[torch.tensor(tr, device=dev)][None].expand(PASSES, -1), n, codes))
                 q.append(torch.cat(s, 1).mean(0).cpu().numpy())
             res[f'{kind}|{name}|{n}'] = np.array(q, np.float32)
             r = [quality(s, pack[f'{name}.y'][te]) for s, te in zip(q, pack[f'{name}.te{n}'])]
@@ -168,7 +177,7 @@ def score(sets, out, leg, kinds, which='all'):
 
 
 def kinds(out, leg, models, tables='12'):
-    """Fresh synthetic tables (31 columns, 20 + 180 labels, 200 queries) of each kind of label: AUROC and AP by table."""
+    """Fresh synthetic tables (11 tokens, 20 + 180 labels, 200 queries) of each kind of label: AUROC and AP by table."""
     import torch
     from safetensors.torch import load_file
     from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
@@ -178,16 +187,18 @@ def kinds(out, leg, models, tables='12'):
     from train import auroc_ap, logistic
     nets, res = {}, {}
     for k in models.split(','):
-        nets[k] = Model(k.split('+')[0])
+        nets[k] = Model(k.split('_')[0])
         nets[k].load_state_dict({n: v.float() for n, v in load_file(f'{leg}/{k}.safetensors').items()})
     for i, kind in enumerate(KINDS):
-        X, y = Prior(777 + i).tables(int(tables), 31, 200, 20, kind=kind)
-        t, r = y[:, 200:], {'logistic': torch.stack(auroc_ap(logistic(X[..., 0], y, 200), y[:, 200:]), 1).tolist()}
+        X, y = Prior(777 + i).tables(int(tables), 11, 200, 20, kind=kind)
+        t, r = y[:, 200:], {'logistic': torch.stack(auroc_ap(logistic(X[..., 0].flatten(2), y, 200), y[:, 200:]), 1).tolist()}
         for k, m in nets.items():
             torch.manual_seed(0)
             with torch.no_grad():
                 r[k] = torch.stack(auroc_ap(sum(m(X, y, 200) for _ in range(2)), t), 1).tolist()
-        for x, v in zip(X[..., 0].numpy(), y.numpy()):
+        columns = torch.where(X[..., 2] == 0, torch.nan, X[..., 0]).flatten(2)      # gaps as trees know them
+        for x, v in zip(columns.numpy(), y.numpy()):
+            x = x[:, ~np.isnan(x).all(0)]
             p = [f.fit(x[:200], v[:200]).predict_proba(x[200:])[:, 1] for f in (xgb.XGBClassifier(n_estimators=150, max_depth=3, learning_rate=.08, subsample=.8, colsample_bytree=.6, n_jobs=1),
                  RandomForestClassifier(300, min_samples_leaf=2, random_state=0), ExtraTreesClassifier(300, min_samples_leaf=2, random_state=0))]
             for b, s in zip(('XGBoost', 'forest', 'extra trees', 'bag'), p + [sum(p)]):

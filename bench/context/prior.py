@@ -3,16 +3,20 @@
 Prior(seed, device).tables(...) draws a batch of tables of one shape. A table is a sample of the nodes of a random
 graph: columns are noisy observations of the units of a random structural model, their means over the neighbours and
 over two hops, and the log degree. Labels depend on own units, on the neighbours, or were there first and moved the
-units (shifts, campaigns of near copies, broken relations, outliers). Everything runs on the device; the same seed gives
-the same tables on the same kind of device.
+units (shifts, campaigns of near copies, broken relations), or were injected (dense groups, added edges, attributes of
+far nodes). Everything runs on the device; the same seed gives the same tables on the same kind of device.
+
+A token has three columns: a node's own value with its means over neighbours and over two hops, or three unrelated
+columns where a table has no graph (plain). An entry of a column is its normal score, its share of ties, and 0 for a gap or a
+column that is not there, 1 for a column of a group, -1 for one of three unrelated columns.
 """
 import math
 import numpy as np
 import torch
 import torch.nn.functional as F
 
-KINDS = ('unit', 'sum', 'rules', 'prototypes', 'smooth', 'shift', 'campaigns', 'broken')   # where labels come from
-WEIGHTS = (.08, .20, .14, .14, .12, .10, .12, .10)
+KINDS = ('unit', 'sum', 'rules', 'prototypes', 'smooth', 'shift', 'campaigns', 'broken', 'injected')   # where labels come from
+WEIGHTS = (.06, .17, .14, .12, .12, .08, .10, .08, .13)
 
 
 def standard(x):
@@ -35,8 +39,8 @@ def scores(X):
 
 
 class Prior:
-    def __init__(self, seed, device='cpu', nodes=1500):
-        self.dev, self.M = device, nodes
+    def __init__(self, seed, device='cpu'):
+        self.dev = device
         self.gen = torch.Generator(device).manual_seed(seed)
         self.rng = np.random.default_rng(seed)
 
@@ -72,31 +76,38 @@ class Prior:
         return standard(self.activation(pre, self.ints(7, B, 1, H)) + self.n(B, M, H) * self.u(0, .5, B, 1, 1) * self.coin(.7, B, 1, 1))
 
     def shape(self):
-        """Columns, labelled rows and anomalies among them of the next batch."""
-        C = int(round(math.exp(self.rng.uniform(math.log(6), math.log(90)))))
-        n = int(round(math.exp(self.rng.uniform(math.log(100), math.log(700)))))
-        if self.rng.random() < .05:
+        """Tokens, labelled rows and anomalies among them of the next batch."""
+        T = int(round(math.exp(self.rng.uniform(math.log(3), math.log(44)))))
+        n = int(round(math.exp(self.rng.uniform(math.log(100), math.log(800)))))
+        if self.rng.random() < .12:
             n = 1000
-        return C, n, int(min(self.rng.integers(5, 51), n // 4))
+        return T, n, int(min(self.rng.integers(5, 51), n // 4))
 
     @torch.no_grad()
-    def tables(self, B, C, n, p, nq=200, pq=40, kind=None):
-        """X [B, n + nq, C, 2] (normal score, share of ties) and y [B, n + nq]: first n rows labelled, p anomalies among
-        them (a few labels may be wrong), then nq queries with pq anomalies. kind: one of KINDS for all tables."""
-        M, dz, H = self.M, 12, 32
+    def tables(self, B, T, n, p, nq=200, pq=40, kind=None, plain=None):
+        """X [B, n + nq, T, 3, 3] (normal score, share of ties, sort of entry) and y [B, n + nq]: first n rows labelled, p
+        anomalies among them (a few labels may be wrong), then nq queries with pq anomalies. kind: one of KINDS for all
+        tables; plain: whether tokens are three unrelated columns."""
+        M, dz, H = max(1000, n + nq + 300), 12, 32
         u, N, coin = self.u, self.n, self.coin
         npt = p + pq
+        if plain is None:
+            plain = self.rng.random() < .25
         rate = torch.exp(u(math.log(.01), math.log(.25), B)).clamp(min=(npt + 2) / M)
         count = (rate * M).long()
 
-        def top(s):
-            return (s.argsort(1, descending=True).argsort(1) < count[:, None]).float()
+        def order(s):
+            return s.argsort(1, descending=True).argsort(1)
 
-        # what kind of labels
-        if kind is None:
-            k = torch.multinomial(torch.tensor(WEIGHTS, device=self.dev).expand(B, -1), 1, generator=self.gen)[:, 0]
-        else:
-            k = torch.full((B,), KINDS.index(kind), device=self.dev)
+        def top(s):
+            return (order(s) < count[:, None]).float()
+
+        # what kind of labels (drawn on the host, which must know which tables to inject into)
+        drawn = self.rng.choice(len(KINDS), B, p=WEIGHTS) if kind is None else np.full(B, KINDS.index(kind))
+        injected = torch.tensor(np.flatnonzero(drawn == KINDS.index('injected')))
+        k = torch.tensor(drawn).to(self.dev, non_blocking=True)
+        J = len(injected)
+        injected = injected.to(self.dev, non_blocking=True)
         caused = (k < 5).float()                                # labels follow from the units
         chance = N(B, M)                                        # the other kinds: labels first
         y0 = top(chance)
@@ -144,8 +155,10 @@ class Prior:
         y = top(own + noise)
 
         # graph: A_ij ~ Bernoulli(c exp(f_i . f'_j)): similar latents (either sign, or by distance), blocks, labels, degrees
-        zg = standard(columns(units, self.pick(B, nu, 6))) * coin(.6, B, 1, 6)
+        gi = self.pick(B, nu, 6)
+        zg = standard(columns(units, gi)) * coin(.6, B, 1, 6)
         hom = u(-2.5, 2.5, B, 1, 1) * coin(.8, B, 1, 1) / (zg.var(1, keepdim=True).sum(2, keepdim=True) + 1e-3).sqrt()
+        hom = torch.where((k == 8)[:, None, None], hom.abs(), hom)                  # injected into graphs of similar neighbours
         near = coin(.25, B, 1, 1)
         dist = u(.3, 2, B, 1, 1)
         wd = N(B, M, 1) * u(0, 1.5, B, 1, 1) + u(-1, 1, B, 1, 1) * own[:, :, None] * coin(.3, B, 1, 1)
@@ -159,8 +172,22 @@ class Prior:
         L.clamp_(-12, 8).exp_()
         L.mul_(torch.exp(u(math.log(.7), math.log(60.), B, 1, 1)) / (M * L.mean((1, 2), keepdim=True)))
         A = (torch.rand(B, M, M, device=self.dev, generator=self.gen) < L).triu_(1)
-        A = torch.logical_or(A, A.transpose(1, 2)).float()
+        A = torch.logical_or(A, A.transpose(1, 2))
         del L
+        # injected: some anomalies form dense groups or get edges to anybody, the others get the columns of far nodes (below)
+        if J:
+            place = order(chance[injected])                                        # anomalies have the first places
+            split = (torch.rand(J, 1, device=self.dev, generator=self.gen) * 2 - .5).clamp(0, 1) * count[injected, None]
+            size = 4 + self.ints(18, J, 1)
+            team = torch.where(place < split, place // size, -1 - torch.arange(M, device=self.dev))
+            dense = torch.rand(J, M, M, device=self.dev, generator=self.gen) < u(.5, 1.5, J, 1, 1)
+            groups = coin(.7, J, 1, 1)
+            more = (team[:, :, None] == team[:, None, :]) & dense & (groups > 0)
+            more |= dense & (torch.rand(J, M, M, device=self.dev, generator=self.gen) < size[:, :, None] / M) & (place < split)[:, :, None] & (groups == 0)
+            more = more.triu(1) | more.tril(-1).transpose(1, 2)
+            A[injected] |= more | more.transpose(1, 2)
+            foreign = ((place >= split) & (place < count[injected, None]))[:, :, None]
+        A = A.float()
         degree = A.sum(2, keepdim=True)
         scale = 1 / degree.clamp(min=1)
 
@@ -169,21 +196,25 @@ class Prior:
         h3 = self.layer(h0, H, extra=torch.bmm(A, h0) * scale * u(0, 2, B, 1, 1) * coin(.4, B, 1, 1))
         units = torch.cat([units, h3], 2)
         nu += H
-        vi = self.pick(B, nu, 3)
+        vi = self.pick(B, nu, 6)
         t = columns(units, vi)
         pt = torch.bmm(A, t) * scale
-        T = torch.stack([pt[:, :, 0], -(t[:, :, 1] - pt[:, :, 1]).abs(), (t[:, :, 1] - pt[:, :, 1]).abs(), t[:, :, 2] * pt[:, :, 2],
-                         torch.log1p(degree)[:, :, 0]], 2)
-        nb = standard((standard(T) * torch.softmax(N(B, 1, 5) * 2, 2) * torch.sign(N(B, 1, 5))).sum(2, keepdim=True))[:, :, 0]
-        wn = u(0, 1.5, B, 1) * coin(.4, B, 1) * caused[:, None]
+        far = ((t - pt).pow(2) * coin(.7, B, 1, 6)).sum(2).sqrt()
+        S = torch.stack([pt[:, :, 0], -(t[:, :, 1] - pt[:, :, 1]).abs(), (t[:, :, 1] - pt[:, :, 1]).abs(), t[:, :, 2] * pt[:, :, 2],
+                         torch.log1p(degree)[:, :, 0], far], 2)
+        nb = standard((standard(S) * torch.softmax(N(B, 1, 6) * 2, 2) * torch.sign(N(B, 1, 6))).sum(2, keepdim=True))[:, :, 0]
+        wn = u(0, 1.5, B, 1) * coin(.5, B, 1) * caused[:, None]
         y = top((own + wn * nb) / (1 + wn * wn).sqrt() + noise)
 
         # observed columns: units near the label preferred, repeated or irrelevant ones, noise, shifts, marginals
-        lo = max(2, (C + 1) // 3)
-        Fo = int(self.rng.integers(lo, max(lo + 1, min(C, 60) + 1))) if self.rng.random() < .4 else lo
+        alone = plain and self.rng.random() < .5                                    # no column of neighbours
+        rotated = self.rng.random() < .25                                           # as after a PCA
+        use = min(100, 3 * T) if alone else T
+        Fo = max(use, 40) if rotated else use
         bonus = torch.zeros(B, nu, device=self.dev).scatter_(1, ui[:, :4], 1.).scatter_add_(1, ui[:, 4:], torch.full((B, 8), .4, device=self.dev))
-        bonus = bonus.scatter_add_(1, vi, wn.expand(-1, 3) * .7)
-        ci = (self.u(0, 1, B, nu) + bonus * u(0, 1.2, B, 1)).argsort(1, descending=True)[:, :Fo]
+        bonus = bonus.scatter_add_(1, vi, wn.expand(-1, 6) * .5)
+        bonus = bonus.scatter_add_(1, gi, (k == 8).float()[:, None].expand(-1, 6))
+        ci = (self.u(0, 1, B, nu) + bonus * u(.2, 1.5, B, 1)).argsort(1, descending=True)[:, :Fo]
         again = ci.gather(1, self.ints(ci.shape[1], B, ci.shape[1]))
         ci = torch.where(coin(.25, B, 1) > 0, again, ci)
         x = columns(units, ci)
@@ -204,23 +235,60 @@ class Prior:
         x = torch.where(f == 4, F.relu(x - th), x)
         x = torch.where((f == 5) & (coin(.3, B, M, Fo) > 0), torch.zeros_like(x), x)
         x = torch.where(f == 6, torch.sign(x) * x.abs() ** 2, x)
-        m1 = torch.bmm(A, x) * scale
-        m2 = torch.bmm(A, m1) * scale
-        X = torch.cat([x, m1, m2, torch.log1p(degree)], 2)
-        if self.rng.random() < .15:                                                  # rotated tables, as after a PCA
-            X = standard(X)
-            X = torch.bmm(X, N(B, X.shape[2], X.shape[2]) / X.shape[2] ** .5)
+        if J:
+            z = x[injected]
+            best, other = torch.zeros(J, M, 1, device=self.dev), z
+            for j in self.rng.integers(1, M, int(self.rng.integers(1, 13))):         # the farthest of a few
+                r = z.roll(int(j), 1)
+                dist = (r - z).pow(2).sum(2, keepdim=True)
+                other = torch.where(dist > best, r, other)
+                best = torch.maximum(best, dist)
+            x[injected] = torch.where(foreign, other, z)
+        if rotated:
+            x = torch.bmm(standard(x), N(B, x.shape[2], use) / x.shape[2] ** .5)
+        x = torch.nan_to_num(x)
+        # tokens of three columns: [B, M, tokens, 3]
+        if alone:
+            X = x
+        else:
+            m1 = torch.bmm(A, x) * scale
+            m2 = torch.bmm(A, m1) * scale
+            dg = torch.log1p(degree)
+            if plain:
+                X = torch.cat([x, m1, m2, dg], 2)
+                X = columns(X, self.pick(B, X.shape[2], 3 * T))
+            else:
+                X = torch.stack([x, m1, m2], 3)
+                degrees = self.rng.random() < .9                                     # log degree, in a token of its own
+                if degrees:
+                    X[:, :, -1] = torch.cat([dg, torch.zeros_like(dg), torch.zeros_like(dg)], 2)
+        X = X.flatten(2)
+        there = torch.ones(3 * T, device=self.dev)
+        if X.shape[2] < 3 * T:
+            there[X.shape[2]:] = 0.
+            X = F.pad(X, (0, 3 * T - X.shape[2]))
+        if plain:
+            there[3 * T - int(self.rng.integers(3)):] = 0
+        else:
+            there[-2:] = float(not degrees)
+            there[2::3] *= float(self.rng.random() < .95)                            # sometimes without two hops
 
         # rows: labelled ones, then queries
         r = self.u(0, 1, B, M)
         pi = (y * 2 + r).argsort(1, descending=True)[:, :npt]
         ni = ((1 - y) * 2 + r).argsort(1, descending=True)[:, :n + nq - npt]
         rows = torch.cat([pi[:, :p], ni[:, :n - p], pi[:, p:], ni[:, n - p:]], 1)
-        X = columns(X, self.pick(B, X.shape[2], C))
         X = X.gather(1, rows[:, :, None].expand(-1, -1, X.shape[2]))
         y = y.gather(1, rows)
         drift = X.std(1, keepdim=True) * N(B, 1, X.shape[2]) * u(0, .5, B, 1, 1)
         X[:, n:] += drift * coin(.15, B, 1, 1) * coin(.5, B, 1, X.shape[2])
         wrong = coin(u(0, .1, B, 1) * coin(.15, B, 1), B, n)                         # wrong labels in the context
         y[:, :n] = torch.where(wrong > 0, coin(p / n, B, n), y[:, :n])
-        return torch.stack(scores(torch.nan_to_num(X)), 3), y
+        z, ties = scores(torch.nan_to_num(X))
+        # gaps, at random or where values are large
+        gap = torch.where(coin(.5, B, 1, 3 * T) > 0, (z > u(.3, 2, B, 1, 3 * T)).float(), coin(u(0, .5, B, 1, 1), B, n + nq, 3 * T))
+        known = 1 - gap * coin(.3, B, 1, 3 * T) * coin(.12, B, 1, 1)
+        known = known * there
+        ties = torch.where(known > 0, ties, (1 - known).mean(1, keepdim=True))
+        X = torch.stack([z * known, ties, known * (-1 if plain else 1)], 3).unflatten(2, (T, 3))
+        return X, y

@@ -1,11 +1,8 @@
-"""Where a training step's time goes, on twelve shapes of 300,000 cells. steps.py OUT.json [PROTOTYPE] [--kinds KINDS] [--compile KINDS]
-
-PROTOTYPE: the folder of the earlier prototype's context.py, whose step is measured on the same shapes."""
+"""Where a training step's time goes, on twelve shapes of 300,000 cells. steps.py OUT.json [--kinds KINDS] [--compile KINDS]"""
 import json
 import sys
 import time
 import torch
-import torch.nn as nn
 import torch.nn.functional as F
 from model import Model
 from prior import Prior
@@ -13,7 +10,7 @@ from train import Optimizer, trained
 
 dev = 'cuda' if torch.cuda.is_available() else 'cpu'
 small = dev == 'cpu'
-CELLS, NODES = (3000, 500) if small else (300000, 1500)
+CELLS = 3000 if small else 300000
 
 
 def sync():
@@ -24,10 +21,10 @@ def sync():
 def shapes(k=4 if small else 12):
     p, r = Prior(7, dev), []
     for _ in range(k):
-        C, n, q = p.shape()
+        T, n, q = p.shape()
         if small:
             n, q = 100, 10
-        r.append((int(max(2, min(64, CELLS / ((n + 200) * (C + 1))))), C, n, q))
+        r.append((int(max(2, min(128, CELLS / ((n + 200) * (T + 1)), 65000 / (n + 200)))), T, n, q))
     return r
 
 
@@ -56,38 +53,12 @@ def main():
         print(f'{k:40s} {v:8.2f}', flush=True)
         json.dump(res, open(out, 'w'))
 
-    if len(sys.argv) > 2 and not sys.argv[2].startswith('--'):
-        sys.path.insert(0, sys.argv[2])
-        import context as proto
-        for cudnn in (True, False):
-            if not small:
-                torch.backends.cuda.enable_cudnn_sdp(cudnn)
-            tag = '' if cudnn else ', no cuDNN'
-            if cudnn:
-                say('prototype prior', clock(lambda B, C, n, p: proto.prior(B, C, n, p, 200, 40, NODES), S, 1))
-            T = [(proto.prior(B, C, n, p, 200, 40, NODES), n) for B, C, n, p in S[:6]]
-            for k in 'ab':
-                m = proto.Model(k).to(dev)
-                opt = torch.optim.AdamW(m.parameters(), lr=1e-4)
-
-                def step(t, n):
-                    with torch.autocast(dev, dtype=torch.bfloat16, enabled=not small):
-                        o = m(*t, n)
-                    loss = F.binary_cross_entropy_with_logits(o, t[1][:, n:])
-                    opt.zero_grad()
-                    loss.backward()
-                    if torch.isfinite(nn.utils.clip_grad_norm_(m.parameters(), 1.)):
-                        opt.step()
-                say(f'prototype {k} step{tag}', clock(step, T, 1))
-                if not small and cudnn:
-                    say(f'prototype {k} step, again', clock(step, T, 1))
-            del T
     if not small:
         torch.backends.cuda.enable_cudnn_sdp(False)
-    prior = Prior(3, dev, NODES)
+    prior = Prior(3, dev)
     say('prior', clock(prior.tables, S, 1))
     T = [(*prior.tables(*s), s[2]) for s in S]
-    for kind in kinds or (sys.argv[sys.argv.index('--kinds') + 1].split(',') if '--kinds' in sys.argv else ('transformer', 'alt', 'clamped', 'lse', 'alt2', 'sum')):
+    for kind in kinds or (sys.argv[sys.argv.index('--kinds') + 1].split(',') if '--kinds' in sys.argv else ('transformer', 'alt', 'three', 'three-lse')):
         m = Model(kind).to(dev)
         opt = Optimizer(m, .4, dev)
         if kinds:

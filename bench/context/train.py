@@ -5,8 +5,8 @@ and the generator is paid for once.
   train.py --models transformer,alt --seconds 400 --schedule decay --from LEG1 --out LEG2    goes on with its state
 
 A model is a kind of model.py, with +muon (or +muon0.2, the size of its steps) behind it for the optimizer. LEG/log.json has losses, validation and times,
-LEG/MODEL.pt the state (weights, moments), LEG/MODEL.safetensors the weights in float16. Without
-the .pt a leg goes on from the weights alone (LEG/KIND.safetensors).
+LEG/MODEL.pt the state (weights, moments), LEG/MODEL.safetensors the weights in float16, written at every tenth of the leg (_ for + in file names: a
+lent machine returns no others, and of each file at most 16 MiB). Without the .pt a leg goes on from the weights alone (LEG/KIND.safetensors).
 """
 import argparse
 import json
@@ -40,6 +40,10 @@ def logistic(X, y, n, lam=3.):
         g = (a * (p - t)[:, :, None]).sum(1) + w * lam
         w = w - torch.linalg.solve((a * (p * (1 - p) + 1e-4)[:, :, None]).transpose(1, 2) @ a + I, g)
     return (A[:, n:] @ w[:, :, None])[..., 0].float()
+
+
+def file(name):
+    return name.replace('+', '_')
 
 
 def odds(p, n):
@@ -102,14 +106,14 @@ class Optimizer:
             m.copy_(v)
 
 
-def validation(device, batches, nodes, seed=20261118):
-    """Held-out tables of 20 + 180 labelled rows, 200 queries: 16 tables a batch of 12, 31 and 63 columns."""
-    prior, out = Prior(seed, device, nodes), []
+def validation(device, batches, seed=20261118, shapes=((5, 200), (11, 200), (22, 200), (11, 1000))):
+    """Held-out tables of 20 anomalies among 200 or 1,000 labelled rows, 200 queries: 16 tables a batch of 5, 11 and 22 tokens."""
+    prior, out = Prior(seed, device), []
     g = torch.Generator(device).manual_seed(seed)
-    for C in (12, 31, 63):
+    for T, n in shapes:
         for _ in range(batches):
-            X, y = prior.tables(16, C, 200, 20)
-            out.append((X, y, torch.randn(16, 1, C, 16, device=device, generator=g)))
+            X, y = prior.tables(16, T, n, 20)
+            out.append((X, y, n, torch.randn(16, 1, T, 16, device=device, generator=g)))
     return out
 
 
@@ -117,15 +121,15 @@ def trained(f):
     """f, compiled where gradients are wanted (not of a last block, which is small); as it is should compiling fail."""
     fast = [torch.compile(f, dynamic=True)]
 
-    def run(x, n, last=False, *a):
-        if last or not torch.is_grad_enabled() or not fast:
-            return f(x, n, last, *a)
+    def run(x, n, more, last=False, *a):
+        if last or not torch.is_grad_enabled() or not fast or x.shape[2] == 1:
+            return f(x, n, more, last, *a)
         try:
-            return fast[0](x, n, last)
+            return fast[0](x, n, more, last)
         except Exception as e:
             print('not compiled:', type(e), flush=True)
             fast.clear()
-            return f(x, n, last)
+            return f(x, n, more, last)
     return run
 
 
@@ -133,9 +137,9 @@ def trained(f):
 def validate(model, val):
     """By table: log loss, AUROC, AP."""
     r = []
-    for X, y, codes in val:
-        s = model(X, y, 200, codes)
-        t = y[:, 200:]
+    for X, y, n, codes in val:
+        s = model(X, y, n, codes)
+        t = y[:, n:]
         l = F.binary_cross_entropy_with_logits(s + odds(40, 200), t, reduction='none').mean(1)
         r.append(torch.stack([l, *auroc_ap(s, t)]))
     return torch.cat(r, 1)
@@ -152,8 +156,7 @@ def main():
     a.add_argument('--lr', type=float, default=1.2e-3)
     a.add_argument('--warm', type=int, default=200)
     a.add_argument('--seed', type=int, default=1)
-    a.add_argument('--nodes', type=int, default=1500)
-    a.add_argument('--val', type=int, default=4, help='validation batches of each number of columns')
+    a.add_argument('--val', type=int, default=4, help='validation batches of each shape')
     a.add_argument('--compile', action='store_true')
     a.add_argument('--steps', type=int, default=10 ** 9)
     o = a.parse_args()
@@ -162,11 +165,12 @@ def main():
     if dev == 'cuda':
         torch.backends.cuda.enable_cudnn_sdp(False)               # plans anew for every shape
     os.makedirs(o.out, exist_ok=True)
-    val = validation(dev, o.val, o.nodes)
+    val = validation(dev, o.val)
+    few = 48 * o.val                                               # tables with 200 labels come first
     log = dict(options=vars(o), val={}, loss={}, ms={}, shapes=[])
-    X = [auroc_ap(logistic(X[..., 0], y, 200), y[:, 200:]) for X, y, _ in val]
+    X = [auroc_ap(logistic(X[..., 0].flatten(2), y, n), y[:, n:]) for X, y, n, _ in val]
     log['logistic'] = [torch.cat([r[i] for r in X]).tolist() for i in (0, 1)]
-    print('logistic %.4f %.4f of %d tables' % (*(sum(v) / len(v) for v in log['logistic']), 48 * o.val), flush=True)
+    print('logistic %.4f %.4f; 1,000 labels: %.4f %.4f' % tuple(sum(v) / len(v) for s in (slice(0, few), slice(few, None)) for v in (w[s] for w in log['logistic'])), flush=True)
     models, tables, steps0, anew = {}, 0, 0, not o.start
     for name in o.models.split(','):
         torch.manual_seed(1)
@@ -174,8 +178,8 @@ def main():
         m = Model(kind).to(dev)
         opt = Optimizer(m, float(rule[4:] or .4) if rule else 0, dev)
         if o.start:
-            if os.path.exists(f'{o.start}/{name}.pt'):
-                s = torch.load(f'{o.start}/{name}.pt', map_location=dev, weights_only=False)
+            if os.path.exists(f'{o.start}/{file(name)}.pt'):
+                s = torch.load(f'{o.start}/{file(name)}.pt', map_location=dev, weights_only=False)
                 opt.load(s['opt'])
             else:                                                  # weights alone: moments begin anew, so warm up for longer
                 with safe_open(f'{o.start}/{kind}.safetensors', 'pt') as f:
@@ -189,7 +193,7 @@ def main():
             for l in m.ls:
                 l.forward = trained(l.forward)
         models[name] = dict(m=m, opt=opt, loss=[], val=[], ms=[0., 0])
-    prior = Prior(o.seed + 1000 * steps0, dev, o.nodes)
+    prior = Prior(o.seed + 1000 * steps0, dev)
     torch.manual_seed(o.seed + steps0)
     mark = (lambda: None) if dev == 'cpu' else torch.cuda.synchronize
     t0, step, nextv, gen_ms, stock = time.time(), 0, .1, [0., 0], []
@@ -197,14 +201,15 @@ def main():
     def check(frac):
         for name, r in models.items():
             v = validate(r['m'], val)
-            r['val'].append(dict(frac=frac, tables=tables, mean=v.mean(1).tolist()))
+            a, b = v[:, :few].mean(1).tolist(), v[:, few:].mean(1).tolist()
+            r['val'].append(dict(frac=frac, tables=tables, mean=a, labels1000=b))
             r['last'] = v
-            print(f'[{time.time() - t0:5.0f}] {name:20s} step {step} tables {tables} loss {torch.stack(r["loss"][-200:]).mean().item():.4f} val log loss %.4f AUROC %.4f AP %.4f' % tuple(v.mean(1).tolist()), flush=True)
+            print(f'[{time.time() - t0:5.0f}] {name:20s} step {step} tables {tables} loss {torch.stack(r["loss"][-200:]).mean().item():.4f} val log loss %.4f AUROC %.4f AP %.4f; 1,000 labels: %.4f %.4f %.4f' % (*a, *b), flush=True)
 
     def save():
         for name, r in models.items():
-            torch.save(dict(model=r['m'].state_dict(), opt=r['opt'].state(), tables=tables, steps=steps0 + step), f'{o.out}/{name}.pt')
-            save_file({k: v.half().contiguous() for k, v in r['m'].state_dict().items()}, f'{o.out}/{name}.safetensors',
+            torch.save(dict(model=r['m'].state_dict(), opt=r['opt'].state(), tables=tables, steps=steps0 + step), f'{o.out}/{file(name)}.pt')
+            save_file({k: v.half().contiguous() for k, v in r['m'].state_dict().items()}, f'{o.out}/{file(name)}.safetensors',
                       metadata=dict(tables=str(tables), steps=str(steps0 + step)))
 
     while step < o.steps:
@@ -217,14 +222,14 @@ def main():
         if timed:
             mark(); t1 = time.time()
         while len(stock) < 10:                                     # tables of one shape for three steps at once: fewer launches
-            C, n, p = prior.shape()
-            B = int(max(2, min(64, o.cells / ((n + 200) * (C + 1)))))
-            stock += [(n, *t) for t in zip(*(t.split(B) for t in prior.tables(3 * B, C, n, p)))]
+            T, n, p = prior.shape()
+            B = int(max(2, min(128, o.cells / ((n + 200) * (T + 1)), 65000 / (n + 200))))
+            stock += [(n, *t) for t in zip(*(t.split(B) for t in prior.tables(3 * B, T, n, p)))]
         n, X, y = stock.pop(int(prior.rng.integers(len(stock))))
-        B, C = X.shape[0], X.shape[2]
+        B, T = X.shape[0], X.shape[2]
         if timed:
             mark(); gen_ms[0] += 1e3 * (time.time() - t1); gen_ms[1] += 1
-        codes = torch.randn(B, 1, C, 16, device=dev)
+        codes = torch.randn(B, 1, T, 16, device=dev)
         for r in models.values():
             if timed:
                 mark(); t1 = time.time()
@@ -237,7 +242,7 @@ def main():
                 mark(); r['ms'][0] += 1e3 * (time.time() - t1); r['ms'][1] += 1
         step += 1
         tables += B
-        log['shapes'].append((B, C, n))
+        log['shapes'].append((B, T, n))
         if frac > nextv or step in (20, 100):
             check(frac)
             save()
@@ -245,8 +250,8 @@ def main():
                 nextv += .1
     mark()
     log.update(seconds=time.time() - t0, steps=step, tables=tables, steps_before=steps0)
-    check(1.)
     save()
+    check(1.)
     log['ms']['prior'] = gen_ms[0] / max(1, gen_ms[1])
     first = next(iter(models.values()))
     for name, r in models.items():
@@ -254,16 +259,18 @@ def main():
         log['loss'][name] = [round(v, 4) for v in torch.stack(r['loss']).tolist()]
         log['val'][name] = r['val']
         v, d = r['last'], r['last'] - first['last']
-        log.setdefault('final', {})[name] = dict(mean=v.mean(1).tolist(), difference=d.mean(1).tolist(), error=(d.std(1) / d.shape[1] ** .5).tolist(), tables=v.tolist())
-        print(f'{name:20s} {log["ms"][name]:6.1f} ms  log loss, AUROC, AP %.4f %.4f %.4f' % tuple(v.mean(1).tolist()),
-              '  minus first %+.4f %+.4f %+.4f' % tuple(d.mean(1).tolist()), ' errors %.4f %.4f %.4f' % tuple((d.std(1) / d.shape[1] ** .5).tolist()))
+        for labels, s in ((200, slice(0, few)), (1000, slice(few, None))):
+            a, b, e = v[:, s].mean(1).tolist(), d[:, s].mean(1).tolist(), (d[:, s].std(1) / d[:, s].shape[1] ** .5).tolist()
+            log.setdefault('final', {}).setdefault(name, {})[labels] = dict(mean=a, difference=b, error=e, tables=v[:, s].tolist())
+            print(f'{name:20s} {labels:4d} labels {log["ms"][name]:6.1f} ms  log loss, AUROC, AP %.4f %.4f %.4f' % tuple(a), '  minus first %+.4f %+.4f %+.4f' % tuple(b),
+                  ' errors %.4f %.4f %.4f' % tuple(e), flush=True)
         if name.split('+')[0] != 'transformer':                    # energies by step: share of rows whose energy falls
             with torch.no_grad():
                 tr = []
-                r['m'](*val[len(val) // 2][:2], 200, val[len(val) // 2][2], trace=tr)
+                r['m'](*val[o.val], trace=tr)
             fall = [[(e[t + 1] < e[t]).float().mean().item() for t in range(len(e) - 1)] for e in tr]
             log['final'][name].update(fall=fall, energy=[e.double().mean((1, 2)).tolist() for e in tr], alpha=[l.alpha.exp().tolist() for l in r['m'].ls])
-            print('   energy by block and step', [[round(v, 2) for v in e.double().mean((1, 2)).tolist()] for e in tr], 'falls', [[round(v, 3) for v in f] for f in fall])
+            print('   share of rows whose energy falls, by block', [[round(v, 3) for v in f] for f in fall], 'steps', [round(l.alpha.exp()[0].item(), 2) for l in r['m'].ls], flush=True)
     print(f'prior {log["ms"]["prior"]:.1f} ms; {step} steps, {tables} tables, {log["seconds"]:.0f} s', torch.cuda.max_memory_allocated() / 2 ** 30 if dev == 'cuda' else '')
     json.dump(log, open(f'{o.out}/log.json', 'w'))
 
