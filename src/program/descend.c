@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/shape.h"
 #include "basin/version.h"
+#include "basin/zoo.h"
 #include "program/cli.h"
 #include "program/verify/verify.h"
 #include "tasks/common/view/svg.h"
@@ -45,12 +46,10 @@ typedef struct job {
     options *o;
     basin_bundle *tokens_file, *weights_file;
     const basin_tensor *tokens;
-    basin_weights weights;
+    basin_zoo_value value[16]; /* of the block */
+    int values;
     basin_store *store;
     basin_graph *graph;
-    basin_params params;
-    basin_block block;
-    basin_pattern pattern;
     basin_energy energy;
     basin_descent *descent;
     basin_descent_result result;
@@ -61,50 +60,111 @@ static void close_all(void *context) {
     basin_descent_result_free(&j->result);
     basin_descent_free(j->descent);
     basin_store_free(j->store);
-    basin_params_free(&j->params);
     basin_graph_free(j->graph);
-    basin_weights_free(&j->weights);
     basin_bundle_free(j->weights_file);
     basin_bundle_free(j->tokens_file);
 }
 
-/* The kind of Hopfield network; false where there is none of that name. */
-static bool read_kind(basin_block_config *config, options *o) {
-    const char *kind = o->hopfield_kind;
-    bool power = !strcmp(kind, "power");
-    config->hopfield = power ? BASIN_HOPFIELD_POWER : basin_hopfield_named(kind);
-    config->power = o->hopfield_power;
-    return power ? config->power > 1 : !strcmp(kind, "relu") || !strcmp(kind, "softmax");
+/* ---- files ---- */
+
+enum { NAME = 256 };
+
+static const basin_tensor *find(const basin_bundle *bundle, const char *prefix, const char *name,
+                                char found[NAME]) {
+    snprintf(found, NAME, "%s%s", prefix, name);
+    return basin_bundle_find(bundle, found);
 }
 
-static basin_status read_files(job *j, const char *path, const basin_block_config *config,
-                               basin_error *error) {
-    options *o = j->o;
-    BASIN_TRY(basin_bundle_read(&j->tokens_file, path, error));
-    if (o->weights) BASIN_TRY(basin_bundle_read(&j->weights_file, o->weights, error));
-    BASIN_TRY(basin_tokens_find(&j->tokens, j->tokens_file, o->prefix, error));
-    const basin_bundle *source = j->weights_file ? j->weights_file : j->tokens_file;
-    BASIN_TRY(basin_weights_read(&j->weights, source, o->prefix, config, error));
-    basin_shape shape = j->tokens->shape;
-    if (shape.dim[shape.rank - 1] != j->weights.config.dim) {
+static basin_status check_finite(const basin_bundle *bundle, const char *name,
+                                 const basin_tensor *tensor, basin_error *error) {
+    int64_t bad = basin_tensor_first_bad(tensor);
+    if (bad < 0) return BASIN_OK;
+    return basin_fail(
+        error, BASIN_BAD_VALUE, "%s: tensor '%s' has %g at element %lld; expected finite numbers",
+        basin_bundle_path(bundle), name, basin_tensor_at(tensor, bad), (long long)bad);
+}
+
+/* The tokens [N, D] or [B, N, D]: x, x0, or the only tensor of two or three axes. */
+static basin_status read_tokens(job *j, basin_error *error) {
+    const basin_bundle *bundle = j->tokens_file;
+    char name[NAME];
+    const basin_tensor *tensor = find(bundle, j->o->prefix, "x", name);
+    if (!tensor) tensor = find(bundle, j->o->prefix, "x0", name);
+    if (!tensor) tensor = find(bundle, "", "x0", name);
+    bool named = tensor != NULL;
+    int fitting = named;
+    for (size_t i = 0; !named && i < basin_bundle_count(bundle); i++) {
+        int rank = basin_bundle_at(bundle, i)->shape.rank;
+        if (rank != 2 && rank != 3) continue;
+        fitting++;
+        tensor = basin_bundle_at(bundle, i);
+        snprintf(name, sizeof name, "%s", basin_bundle_name(bundle, i));
+    }
+    if (fitting != 1)
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: no tensor 'x' or 'x0', and %d of two or three axes; expected one of "
+                          "tokens",
+                          basin_bundle_path(bundle), fitting);
+    j->tokens = tensor;
+    if ((tensor->shape.rank != 2 && tensor->shape.rank != 3) || !basin_shape_count(tensor->shape))
         return basin_fail(error, BASIN_BAD_SHAPE,
-                          "%s: tokens %s; the last axis must be %lld, the width of %s", path,
-                          basin_shape_text(shape), (long long)j->weights.config.dim,
-                          basin_bundle_path(source));
+                          "%s: tensor '%s' is %s; expected tokens [N, D] or [B, N, D]",
+                          basin_bundle_path(bundle), name, basin_shape_text(tensor->shape));
+    return check_finite(bundle, name, tensor, error);
+}
+
+/* The tensors of the block that the file has; one number may stand for all of a tensor. */
+static basin_status read_weights(job *j, const basin_bundle *bundle, basin_error *error) {
+    const options *o = j->o;
+    int64_t width = j->tokens->shape.dim[j->tokens->shape.rank - 1];
+    for (const basin_zoo_tensor *row = basin_zoo_find("et")->kind->tensor + 1; row->name; row++) {
+        bool memories = !strcmp(row->name, "xi"), pairs = row->name[0] == 'w';
+        bool heads = strchr(row->shape, 'H') != NULL;
+        char name[NAME];
+        if (memories ? o->no_hopfield : heads && o->no_attention) continue;
+        const basin_tensor *tensor = find(bundle, o->prefix, row->name, name);
+        if (!tensor && (memories || pairs))
+            return basin_fail(error, BASIN_BAD_FILE, "%s: no tensor '%s'; expected one, or --no-%s",
+                              basin_bundle_path(bundle), name, memories ? "hopfield" : "attention");
+        if (!tensor) continue;
+        BASIN_TRY(check_finite(bundle, name, tensor, error));
+        int rank = tensor->shape.rank;
+        if ((memories || pairs) && rank && tensor->shape.dim[rank - 1] != width)
+            return basin_fail(error, BASIN_BAD_SHAPE,
+                              "%s: tokens %s; the last axis must be %lld, the width of %s",
+                              basin_bundle_path(j->tokens_file), basin_shape_text(j->tokens->shape),
+                              (long long)tensor->shape.dim[rank - 1], basin_bundle_path(bundle));
+        bool one = basin_shape_count(tensor->shape) == 1 && !memories && !pairs;
+        basin_zoo_value value = {.name = row->name, .data = one ? NULL : tensor};
+        if (one) value.number = basin_tensor_at(tensor, 0);
+        j->value[j->values++] = value;
     }
     return BASIN_OK;
 }
 
-static basin_status build(job *j, basin_block_bound *bound, basin_error *error) {
+static basin_status read_files(job *j, const char *path, basin_error *error) {
+    options *o = j->o;
+    BASIN_TRY(basin_bundle_read(&j->tokens_file, path, error));
+    if (o->weights) BASIN_TRY(basin_bundle_read(&j->weights_file, o->weights, error));
+    BASIN_TRY(read_tokens(j, error));
+    return read_weights(j, j->weights_file ? j->weights_file : j->tokens_file, error);
+}
+
+/* ---- the descent ---- */
+
+static basin_status build(job *j, basin_error *error) {
     options *o = j->o;
     j->graph = basin_graph_new();
-    if (!j->graph) return basin_fail_memory(error, "a graph");
-    basin_params_begin(&j->params, j->graph);
-    j->pattern = o->self ? BASIN_ALL_PAIRS : BASIN_OTHER_PAIRS;
-    basin_block_declare(&j->block, &j->params, "", &j->weights.config);
-    BASIN_TRY(basin_graph_check(j->graph, error));
-    *bound = (basin_block_bound){.block = &j->block, .pattern = &j->pattern};
-    j->energy = basin_block_energy(bound);
+    j->value[j->values++] = (basin_zoo_value){.name = "memories", .choice = o->hopfield_kind};
+    j->value[j->values++] = (basin_zoo_value){.name = "power", .number = o->hopfield_power};
+    j->value[j->values++] = (basin_zoo_value){.name = "exclude_self", .number = !o->self};
+    const basin_zoo *block = basin_zoo_build(j->graph, "et", j->value, j->values);
+    if (basin_graph_check(j->graph, error)) {
+        const basin_bundle *source = j->weights_file ? j->weights_file : j->tokens_file;
+        basin_verify_name_file(error, basin_bundle_path(source));
+        return BASIN_BAD_SHAPE;
+    }
+    j->energy = block->energy;
     basin_descent_spec spec = {.steps = (int)o->steps, .alpha = o->alpha, .noise = o->noise};
     basin_stop stop = {.tolerance = o->tolerance,
                        .guard = o->guard,
@@ -115,12 +175,10 @@ static basin_status build(job *j, basin_block_bound *bound, basin_error *error) 
 }
 
 static basin_status compute(void *context, basin_error *error) {
-    basin_block_bound bound;
     job *j = context;
     options *o = j->o;
     BASIN_TRY(basin_store_new(&j->store, o->compute, error));
-    BASIN_TRY(basin_weights_store(&j->weights, j->store, error));
-    BASIN_TRY(build(j, &bound, error));
+    BASIN_TRY(build(j, error));
     return basin_descent_run(j->descent, &j->result, j->tokens, error);
 }
 
@@ -276,18 +334,20 @@ static basin_status finish(void *context, basin_error *error) {
 static basin_status prepare(void *context, basin_error *error) {
     job *j = context;
     options *o = j->o;
-    basin_block_config config = {.no_attention = o->no_attention, .no_hopfield = o->no_hopfield};
+    const char *kind = o->hopfield_kind;
+    bool known = !strcmp(kind, "relu") || !strcmp(kind, "softmax") ||
+                 (!strcmp(kind, "power") && o->hopfield_power > 1);
     if (o->no_attention && o->no_hopfield)
         return basin_usage(error, "--no-attention and --no-hopfield leave no energy");
-    if (!read_kind(&config, o))
+    if (!known)
         return basin_usage(error,
                            "--hopfield-kind: '%s' is not relu, softmax, or power with a "
                            "--hopfield-power above 1",
-                           o->hopfield_kind);
+                           kind);
     if (o->guard && o->noise > 0)
         return basin_usage(error, "--guard and --noise: noise may raise the energy, which the "
                                   "guard forbids");
-    return read_files(j, o->operand[0], &config, error);
+    return read_files(j, o->operand[0], error);
 }
 
 const basin_command basin_command_descend = {BASIN_COMMAND("descend", table),

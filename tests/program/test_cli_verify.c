@@ -1,5 +1,5 @@
 /* basin verify: the golden cases pass on both backends, a wrong number is found and named, and a
- * file that is no case gets one line. */
+ * file that is not a case gets one line. */
 #include "program/program.h"
 
 #include "basin/io.h"
@@ -62,7 +62,7 @@ TEST(passes_narrow) {
         run(state, "verify --backend ref --dtype bf16 --tolerance 1e-4 %s", rounded)->code, 1);
     run_ok(state, "verify --backend ref --dtype bf16 %s", rounded);
 }
-/* Bytes round more than bfloat16; the cpu backend has none, and says who does. */
+/* Bytes round more than bfloat16; the cpu backend has none, and the message names one that does. */
 TEST(passes_in_bytes) {
     const char *rounded = "--narrow-all " GOLDEN "image_bytes.safetensors";
     passes(state, "--backend ref --dtype fp8 --tolerance 1e-9", "F8_E4M3");

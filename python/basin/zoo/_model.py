@@ -53,7 +53,7 @@ class Row:
         return [axis for axis in shape.split(",") if axis not in ("", "..")]
 
     def parameters(self, takes):
-        """The parameters of a constructor: tensors, then settings. Those that `takes` names must be given."""
+        """For a constructor: tensors, then settings. Those that `takes` names must be given."""
         for name in takes or list(self.tensors)[1:]:
             row = self.tensors[name]
             default = None if row.optional else row.value
@@ -93,7 +93,7 @@ class Verdict:
     small_rises: int
     """and how many of twice as many that are a thousand times smaller."""
     cosine: float
-    """The cosine of the update and the energy's gradient downwards by g, for a tiny step: mean over draws."""
+    """Cosine of the update and the energy's gradient downwards by g, for a tiny step: mean."""
     min_cosine: float
     difference: float
     """|update - gradient| / |gradient| downwards, for a tiny step: mean over draws."""

@@ -50,20 +50,26 @@ static void make_block(basin_zoo_built *built, basin_graph *graph) {
     if (!own) return;
     const int64_t *size = built->size;
     int64_t D = size['D' - 'A'], H = size['H' - 'A'], Y = size['Y' - 'A'];
+    basin_expr wk = basin_zoo_part(built, "wk"), xi = basin_zoo_part(built, "xi");
+    if (!wk && !xi) basin_graph_fail(graph, BASIN_BAD_VALUE, "et needs wk and wq, or xi");
     own->block = (basin_block){
         .config = {.dim = D,
                    .heads = H,
                    .head_dim = Y,
                    .memories = size['M' - 'A'],
+                   .no_attention = !wk,
+                   .no_hopfield = !xi,
+                   .mix = basin_zoo_part(built, "mix") != NULL,
                    .hopfield = (basin_hopfield)basin_zoo_number(built, "memories"),
                    .power = basin_zoo_number(built, "power"),
                    .epsilon = basin_zoo_number(built, "epsilon")},
-        .wk = basin_zoo_part(built, "wk"),
+        .wk = wk,
         .wq = basin_zoo_part(built, "wq"),
-        .xi = basin_zoo_part(built, "xi"),
+        .xi = xi,
+        .mix = basin_zoo_part(built, "mix"),
         .gamma = basin_zoo_part(built, "gamma"),
         .delta = spread(built, graph, "delta", D, 0),
-        .beta = spread(built, graph, "beta", H, 1 / sqrt((double)Y)),
+        .beta = wk ? spread(built, graph, "beta", H, 1 / sqrt((double)Y)) : NULL,
     };
     own->pattern = (basin_pattern){.exclude_self = basin_zoo_number(built, "exclude_self") != 0,
                                    .causal = basin_zoo_number(built, "causal") != 0};
@@ -76,14 +82,16 @@ const basin_zoo_code basin_zoo_block = {
              .formula =
                  "Tokens [N, D] or [B, N, D], g = layernorm(x), E = -sum over heads and tokens\n"
                  "of log-sum-exp(beta K Q) / beta - sum over tokens and memories of G(xi . g), G\n"
-                 "by `memories`. beta [H] or a number is 1 / sqrt(Y) by default.",
+                 "by `memories`. beta [H] or a number is 1 / sqrt(Y) by default; `mix` mixes the\n"
+                 "scores of heads. Without wk and wq, or xi, the energy has one term.",
              .alpha = 0.1,
-             TENSORS(STATE("x0", "..,N,D"), WEIGHT("wk", "H,Y,D", 0.5), WEIGHT("wq", "H,Y,D", 0.5),
-                     WEIGHT("xi", "M,D", 0.5), NUMBER("gamma", "", 1), OPTIONAL("delta", "D|"),
-                     OPTIONAL("beta", "H|")),
+             TENSORS(STATE("x0", "..,N,D"), OPTIONAL("wk", "H,Y,D"), OPTIONAL("wq", "H,Y,D"),
+                     OPTIONAL("xi", "M,D"), NUMBER("gamma", "", 1), OPTIONAL("delta", "D|"),
+                     OPTIONAL("beta", "H|"), OPTIONAL("mix", "H,H")),
              SETTINGS({"memories", "relu|power|softmax", 0, 0, 2}, {"power", NULL, 0, 0, 1000},
                       FLAG("exclude_self", 1), FLAG("causal", 0), {"epsilon", NULL, 1e-5, 0, 1}),
              .outputs = ""},
+    .needs = "|wk,wq",
     .prepare = make_block,
 };
 

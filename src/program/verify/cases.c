@@ -124,14 +124,6 @@ static basin_expr add_nrgpt(basin_case *c, basin_specimen *s) {
 
 static void nrgpt(basin_case *c, basin_specimen *s) { finish(c, add_nrgpt(c, s), s->start); }
 
-static basin_expr read_index(basin_case *c, const char *name) {
-    basin_tensor number = basin_case_integers(c, name, 1);
-    if (!number.data) return NULL;
-    basin_expr index = basin_index(c->graph, name, number.shape);
-    basin_case_write(c, index, &number);
-    return index;
-}
-
 /* x W' + b of parameters by name. */
 static basin_expr affine(basin_case *c, basin_expr x, const char *weight, const char *bias) {
     basin_expr w = basin_case_parameter(c, weight), b = basin_case_parameter(c, bias);
@@ -146,7 +138,8 @@ static basin_expr norm(basin_case *c, basin_expr x, const char *gain, const char
 }
 
 static void language_model(basin_case *c, basin_specimen *s) {
-    basin_expr ids = read_index(c, "ids"), label = read_index(c, "label");
+    int64_t words = basin_case_dim(c, "tok", 2, 0);
+    basin_expr ids = basin_case_index(c, "ids", words), label = basin_case_index(c, "label", words);
     s->x = basin_add(basin_gather(basin_case_parameter(c, "tok"), ids),
                      basin_case_parameter(c, "pos"));
     basin_expr end = add_nrgpt(c, s);
@@ -241,7 +234,8 @@ static basin_expr ebt_loss(const basin_case *c, const basin_zoo *zoo, basin_expr
 static void ebt(basin_case *c, basin_specimen *s) {
     enum { MAX = 8 };
     basin_expr trace[STEPS], other[STEPS], from[MAX], gradient[MAX];
-    basin_expr y = s->start, free_y = y, label = read_index(c, "label");
+    basin_expr y = s->start, free_y = y,
+               label = basin_case_index(c, "label", basin_case_dim(c, "e", 2, 1));
     int steps = steps_of(c), count = 0;
     for (int i = 0; i < s->values && count < MAX; i++)
         if (s->value[i].expr) from[count++] = s->value[i].expr;

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/memory.h"
+#include "base/try.h"
 #include "basin/ham.h"
 #include "basin/tasks/networks.h"
 #include "program/verify/verify.h"
@@ -11,28 +11,30 @@
 
 /* ---- block_*: the paper's block, forces, energies, gradients through the descent ---- */
 
-/* All pairs, or all but a token with itself, where `allowed` [N, N] says just that; else a list. */
-static void read_pattern(basin_case *c, int64_t n, bool self) {
+/* All pairs, or all but a token with itself, where `allowed` [N, N] has just these; else a list. */
+static basin_pattern read_pattern(basin_case *c, int64_t n, bool self) {
     basin_tensor allowed = basin_case_integers(c, "allowed", 2);
-    int32_t *edge = basin_array_new((size_t)basin_shape_count(allowed.shape), 2 * sizeof *edge);
-    if (!allowed.data || !edge || allowed.shape.dim[0] != n || allowed.shape.dim[1] != n) {
+    int64_t count = 0, all = self ? n * n : n * n - n;
+    int32_t *edge = basin_array_new((size_t)(n * n), 2 * sizeof *edge), *may = allowed.data;
+    basin_pattern pattern = self ? BASIN_ALL_PAIRS : BASIN_OTHER_PAIRS;
+    basin_pairs pairs = {0};
+    basin_error error;
+    if (!may || !edge || allowed.shape.dim[0] != n || allowed.shape.dim[1] != n)
         basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.allowed; expected [%lld, %lld]",
                          (long long)n, (long long)n);
-    } else {
-        const int32_t *may = allowed.data;
-        int64_t count = 0;
-        for (int64_t i = 0; i < n * n; i++)
-            if (may[i]) {
-                edge[2 * count] = (int32_t)(i / n);
-                edge[2 * count++ + 1] = (int32_t)(i % n);
-            }
-        if (count == (self ? n * n : n * n - n))
-            c->pattern = self ? BASIN_ALL_PAIRS : BASIN_OTHER_PAIRS;
-        else
-            basin_case_pairs(c, n, edge, count, 0);
-    }
+    for (int32_t i = 0; i < n * n && !basin_graph_error(c->graph); i++)
+        if (may[i]) {
+            edge[2 * count] = i / (int32_t)n;
+            edge[2 * count++ + 1] = i % (int32_t)n;
+        }
+    if (count < all && basin_pairs_new(&pairs, n, n, edge, count, 0, &error))
+        basin_graph_fail(c->graph, error.status, "%s", error.text);
+    else if (count < all)
+        pattern = basin_case_pattern(c, &pairs);
     free(edge);
+    basin_pairs_free(&pairs);
     basin_tensor_free(&allowed);
+    return pattern;
 }
 
 /* The force of each term on its own. */
@@ -44,9 +46,9 @@ static void add_forces(basin_case *c, const basin_energy *energy, basin_expr g) 
     }
 }
 
-static void add_descent(basin_case *c, const basin_block *block, basin_expr x, basin_expr target,
-                        basin_expr facts) {
-    basin_block_bound bound = {.block = block, .pattern = &c->pattern, .facts = facts};
+static void add_descent(basin_case *c, const basin_block *block, const basin_pattern *pattern,
+                        basin_expr x, basin_expr target, basin_expr facts) {
+    basin_block_bound bound = {.block = block, .pattern = pattern, .facts = facts};
     basin_energy energy = basin_block_energy(&bound);
     basin_descent_spec spec = basin_case_descent(c);
     basin_expr trace[(size_t)((spec.steps + 1) * energy.terms)];
@@ -72,15 +74,15 @@ void basin_case_build_block(basin_case *c) {
     if (basin_bundle_find(c->bundle, "in.facts")) facts = basin_case_input_add(c, "facts", 2);
     if (facts) config.facts = basin_expr_shape(facts).dim[1];
     if (!x || !target) return;
-    read_pattern(c, basin_expr_shape(x).dim[0], basin_case_flag(c, "self_attention"));
-    if (basin_graph_error(c->graph)) return;
-    if (basin_block_declare(&block, &c->params, "", &config)) return;
+    basin_pattern pattern =
+        read_pattern(c, basin_expr_shape(x).dim[0], basin_case_flag(c, "self_attention"));
+    if (basin_graph_error(c->graph) || basin_block_declare(&block, &c->params, "", &config)) return;
     basin_lagrangian norm = {.name = "layernorm",
                              .gamma = block.gamma,
                              .delta = block.delta,
                              .epsilon = block.config.epsilon};
     basin_case_output_add(c, basin_lagrangian_value(&norm, x, 0), "out.lagrangian0");
-    add_descent(c, &block, x, target, facts);
+    add_descent(c, &block, &pattern, x, target, facts);
 }
 
 /* ---- image: the masked image model ---- */
@@ -116,7 +118,7 @@ void basin_case_build_anomaly(basin_case *c) {
                                    .block = basin_case_block(c, ""),
                                    .descent = basin_case_descent(c),
                                    .position = BASIN_POSITION_LEARNED};
-    basin_case_edges(c, config.nodes, "edges", BASIN_PAIRS_BOTH_WAYS);
+    basin_pattern pattern = basin_case_edges(c, config.nodes, "edges");
     basin_expr features = basin_case_input_add(c, "features", 2);
     basin_expr label = basin_case_input_add(c, "label", 1);
     double omega = basin_case_number(c, "omega"); /* the weight of an anomalous node */
@@ -124,7 +126,7 @@ void basin_case_build_anomaly(basin_case *c) {
                                   basin_offset(basin_scale(label, omega - 1), 1));
     if (basin_graph_error(c->graph) || basin_anomaly_declare(&model, &c->params, &config)) return;
     basin_expr logits = basin_anomaly_logits(
-        &model, &(basin_anomaly_inputs){.features = features, .neighbours = &c->pattern});
+        &model, &(basin_anomaly_inputs){.features = features, .neighbours = &pattern});
     basin_expr loss = basin_weighted_cross_entropy(logits, label, weight);
     basin_case_output_add(c, basin_sigmoid(logits), "out.probability");
     basin_case_loss(c, loss, NULL);
@@ -137,10 +139,10 @@ enum { MAX_GRAPHS = 10000 };
 
 typedef struct layout {
     int graphs;
-    int64_t nodes, tokens, edges; /* edges: those of the file, and one from each CLS to each node */
-    int64_t *first;               /* [graphs + 1] CLS token of each graph */
-    int32_t *edge;                /* [edges, 2] */
-    int64_t wide;                 /* P, numbers per edge */
+    int64_t tokens, edges; /* edges: those of the file, and one from each CLS to each node */
+    int32_t *first;        /* [graphs + 1] CLS token of each graph */
+    int32_t *edge;         /* [edges, 2] */
+    int32_t *row;          /* [edges] of all edges' features; 0, ones, for those of a CLS */
 } layout;
 
 static const char *name_of(char name[BASIN_CASE_WORD], int graph, const char *what) {
@@ -148,6 +150,7 @@ static const char *name_of(char name[BASIN_CASE_WORD], int graph, const char *wh
     return name;
 }
 
+/* Counts tokens and edges, and makes room for them. */
 static bool measure(basin_case *c, layout *l) {
     char name[BASIN_CASE_WORD];
     double graphs = basin_case_number(c, "graphs");
@@ -155,164 +158,137 @@ static bool measure(basin_case *c, layout *l) {
         return basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g graphs; expected 1 to %d", graphs,
                                 MAX_GRAPHS);
     l->graphs = (int)graphs;
-    l->wide = basin_case_dim(c, "adj_w", 2, 0);
-    l->first = calloc((size_t)l->graphs + 1, sizeof *l->first);
-    if (!l->first) return false;
-    for (int i = 0; i < l->graphs; i++) {
+    l->first = basin_zeros_new((size_t)l->graphs + 1, sizeof *l->first);
+    for (int i = 0; i < l->graphs && l->first; i++) {
         int64_t nodes = basin_case_dim(c, name_of(name, i, "features"), 2, 0);
-        l->first[i + 1] = l->first[i] + nodes + 1;
-        l->nodes += nodes;
+        l->tokens += nodes + 1;
         l->edges += nodes + basin_case_dim(c, name_of(name, i, "edges"), 2, 0);
+        l->first[i + 1] = (int32_t)l->tokens;
     }
-    l->tokens = l->first[l->graphs];
     l->edge = basin_array_new((size_t)l->edges, 2 * sizeof *l->edge);
-    return l->edge && !basin_graph_error(c->graph);
+    l->row = basin_zeros_new((size_t)l->edges, sizeof *l->row);
+    if (!l->first || !l->edge || !l->row)
+        basin_graph_fail(c->graph, BASIN_NO_MEMORY, "out of memory");
+    return !basin_graph_error(c->graph);
 }
 
 /* The edges of all graphs, numbered by token, CLS edges of a graph before its own. */
-static bool list_edges(basin_case *c, layout *l) {
+static void list_edges(basin_case *c, layout *l) {
     char name[BASIN_CASE_WORD];
-    int32_t *at = l->edge;
-    bool good = true;
-    for (int i = 0; i < l->graphs && good; i++) {
+    int64_t at = 0;
+    int32_t row = 0;
+    for (int i = 0; i < l->graphs && !basin_graph_error(c->graph); i++) {
         basin_tensor edges = basin_case_integers(c, name_of(name, i, "edges"), 2);
-        int64_t first = l->first[i], nodes = l->first[i + 1] - first - 1;
-        good = edges.data && edges.shape.dim[1] == 2;
-        for (int64_t n = 1; n <= nodes && good; n++, at += 2)
-            at[0] = (int32_t)first, at[1] = (int32_t)(first + n);
-        const int32_t *end = edges.data;
-        for (int64_t e = 0; good && e < 2 * edges.shape.dim[0]; e++) {
-            good = end[e] >= 0 && end[e] < nodes;
-            *at++ = good ? (int32_t)(first + 1 + end[e]) : 0;
+        int32_t first = l->first[i], nodes = l->first[i + 1] - first - 1, *end = edges.data;
+        bool good = end && edges.shape.dim[1] == 2;
+        for (int32_t n = 1; n <= nodes && good; n++, at++)
+            l->edge[2 * at] = first, l->edge[2 * at + 1] = first + n;
+        for (int64_t e = 0; good && e < edges.shape.dim[0]; e++, at++) {
+            l->row[at] = ++row;
+            for (int k = 0; k < 2; k++) {
+                good = good && end[2 * e + k] >= 0 && end[2 * e + k] < nodes;
+                l->edge[2 * at + k] = first + 1 + end[2 * e + k];
+            }
         }
         if (!good)
             basin_graph_fail(c->graph, BASIN_BAD_VALUE,
-                             "in.%s; expected [edges, 2] of nodes 0 to %lld", name,
-                             (long long)nodes - 1);
+                             "in.%s; expected [edges, 2] of nodes 0 to %d", name, nodes - 1);
         basin_tensor_free(&edges);
     }
-    return good;
 }
 
-/* The rows of every graph's tensor `what`, one graph after another, for the input. */
-static void write_stacked(basin_case *c, const layout *l, basin_expr input, const char *what) {
+/* The rows of every graph's tensor `what`, one graph after another; below `top` unless NULL. */
+static basin_expr stacked(basin_case *c, const layout *l, const char *what, basin_expr top) {
     char name[BASIN_CASE_WORD];
-    basin_tensor all;
-    basin_error error;
-    if (!input || basin_tensor_new(&all, BASIN_F64, basin_expr_shape(input), &error)) return;
-    double *at = all.data;
-    int64_t left = basin_shape_count(all.shape), wide = all.shape.dim[1];
+    basin_expr part[l->graphs + 1];
+    int count = 0;
+    if (top) part[count++] = top;
     for (int i = 0; i < l->graphs; i++) {
         const basin_tensor *one = basin_case_tensor(c, name_of(name, i, what), 2);
-        if (!one || one->shape.dim[1] != wide || basin_shape_count(one->shape) > left) {
-            basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.%s; expected %lld columns", name,
-                             (long long)wide);
-            break;
-        }
-        basin_tensor view = basin_tensor_borrow(at, BASIN_F64, one->shape);
-        basin_tensor_convert(&view, one, &error);
-        at += basin_shape_count(one->shape);
-        left -= basin_shape_count(one->shape);
+        part[count++] = one ? basin_constant(c->graph, one) : NULL;
     }
-    basin_case_write(c, input, &all);
+    return basin_concat(part, count, 0);
 }
 
-/* Each edge's numbers at both of its pairs; 1 in every column at pairs with a CLS. */
-static void write_edge_features(basin_case *c, const layout *l, basin_expr input) {
-    char name[BASIN_CASE_WORD];
-    basin_tensor all;
-    basin_error error;
-    if (!input || basin_tensor_new(&all, BASIN_F64, basin_expr_shape(input), &error)) return;
-    double *to = all.data;
-    const int32_t *edge = l->edge;
-    for (int i = 0; i < l->graphs; i++) {
-        const basin_tensor *own = basin_case_tensor(c, name_of(name, i, "edge_features"), 2);
-        int64_t nodes = l->first[i + 1] - l->first[i] - 1;
-        int64_t edges = basin_case_dim(c, name_of(name, i, "edges"), 2, 0);
-        if (!own || own->shape.dim[0] != edges || own->shape.dim[1] != l->wide) {
-            basin_graph_fail(c->graph, BASIN_BAD_SHAPE,
-                             "in.graph%d.edge_features; expected [%lld, %lld]", i, (long long)edges,
-                             (long long)l->wide);
-            break;
-        }
-        for (int64_t e = -nodes; e < edges; e++, edge += 2)
-            for (int64_t p = 0; p < l->wide; p++) {
-                double value = e < 0 ? 1 : basin_tensor_at(own, e * l->wide + p);
-                to[basin_pairs_find(&c->pairs, edge[0], edge[1]) * l->wide + p] = value;
-                to[basin_pairs_find(&c->pairs, edge[1], edge[0]) * l->wide + p] = value;
-            }
+/* Each edge's features at both of its pairs; ones at pairs with a CLS. */
+static basin_expr pair_features(basin_case *c, const layout *l, const basin_pairs *pairs) {
+    basin_shape ones = BASIN_SHAPE(1, basin_case_dim(c, "adj_w", 2, 0));
+    basin_expr rows = stacked(c, l, "edge_features", basin_full(c->graph, ones, 1)), found = NULL;
+    int32_t *row = basin_zeros_new((size_t)pairs->pairs, sizeof *row);
+    for (int64_t e = 0; e < l->edges && row; e++) {
+        const int32_t *end = l->edge + 2 * e;
+        row[basin_pairs_find(pairs, end[0], end[1])] = l->row[e];
+        row[basin_pairs_find(pairs, end[1], end[0])] = l->row[e];
     }
-    basin_case_write(c, input, &all);
+    if (row)
+        found = basin_gather(rows, basin_index_constant(c->graph, row, BASIN_SHAPE(pairs->pairs)));
+    free(row);
+    return found;
 }
 
-static void write_indices(basin_case *c, const layout *l, const basin_graph_net_batch *batch) {
-    basin_expr input[4] = {batch->source, batch->before, batch->after, batch->first};
-    basin_tensor index[4] = {0};
-    bool good = true;
-    for (int k = 0; k < 4; k++)
-        good = good && !basin_tensor_new(&index[k], BASIN_I32, basin_expr_shape(input[k]), NULL);
-    int32_t *source = index[0].data, *before = index[1].data, *after = index[2].data;
-    for (int i = 0, node = 0; i < l->graphs && good; i++) {
-        ((int32_t *)index[3].data)[i] = (int32_t)l->first[i];
-        for (int64_t t = l->first[i]; t < l->first[i + 1]; t++) {
+/* Each token's node and neighbours in the order of its graph; -1 for none. */
+static void add_places(basin_case *c, const layout *l, basin_graph_net_batch *batch) {
+    int32_t *place = basin_array_new((size_t)l->tokens, 3 * sizeof *place), node = 0;
+    int32_t *source = place, *before = place + l->tokens, *after = before + l->tokens;
+    for (int i = 0; i < l->graphs && place; i++)
+        for (int32_t t = l->first[i]; t < l->first[i + 1]; t++) {
             source[t] = t == l->first[i] ? -1 : node++;
-            before[t] = t == l->first[i] ? -1 : (int32_t)t - 1;
-            after[t] = t + 1 == l->first[i + 1] ? -1 : (int32_t)t + 1;
+            before[t] = t == l->first[i] ? -1 : t - 1;
+            after[t] = t + 1 == l->first[i + 1] ? -1 : t + 1;
         }
+    basin_shape tokens = BASIN_SHAPE(l->tokens);
+    if (place) {
+        batch->source = basin_index_constant(c->graph, source, tokens);
+        batch->before = basin_index_constant(c->graph, before, tokens);
+        batch->after = basin_index_constant(c->graph, after, tokens);
+        batch->first = basin_index_constant(c->graph, l->first, BASIN_SHAPE(l->graphs));
     }
-    for (int k = 0; k < 4; k++) basin_case_write(c, input[k], &index[k]);
+    free(place);
 }
 
 /* The label's share 1 - smoothing, and smoothing spread over all classes: [graphs, C]. */
-static basin_expr target(basin_case *c, const layout *l, int64_t classes) {
+static basin_expr target(basin_case *c, int64_t classes) {
     double smoothing = basin_case_number(c, "smoothing");
-    basin_tensor label = basin_case_integers(c, "label", 1), all = {0};
-    basin_expr input = basin_input(c->graph, "target", BASIN_SHAPE(l->graphs, classes));
-    bool good = input && label.data && label.shape.dim[0] == l->graphs &&
-                !basin_tensor_new(&all, BASIN_F64, basin_expr_shape(input), NULL);
-    for (int64_t i = 0; i < l->graphs * classes && good; i++) {
-        bool hit = ((int32_t *)label.data)[i / classes] == i % classes;
-        ((double *)all.data)[i] = smoothing / (double)classes + (hit ? 1 - smoothing : 0);
-    }
-    if (!good) basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.label; expected [%d]", l->graphs);
-    basin_case_write(c, input, &all);
-    basin_tensor_free(&label);
-    return input;
+    basin_expr one_hot =
+        basin_gather(basin_eye(c->graph, classes), basin_case_index(c, "label", classes));
+    return basin_offset(basin_scale(one_hot, 1 - smoothing), smoothing / (double)classes);
 }
 
 static void add_model(basin_case *c, const layout *l) {
     basin_graph_net model;
     basin_graph_net_config config = {.features = basin_case_dim(c, "enc_w", 2, 0),
-                                     .edge_features = l->wide,
+                                     .edge_features = basin_case_dim(c, "adj_w", 2, 0),
                                      .positions = basin_case_dim(c, "pos_w", 2, 0),
                                      .outputs = basin_case_dim(c, "dec_w", 2, 1),
                                      .blocks = (int)basin_case_number(c, "blocks"),
                                      .block = basin_case_block(c, "block0."),
                                      .descent = basin_case_descent(c)};
+    basin_pairs pairs;
+    basin_error error;
     config.block.mix = basin_case_flag(c, "mixed");
-    basin_case_pairs(c, l->tokens, l->edge, l->edges, BASIN_PAIRS_BOTH_WAYS);
     if (basin_graph_error(c->graph) || basin_graph_net_declare(&model, &c->params, &config)) return;
-    basin_graph_net_batch batch;
-    basin_graph_net_inputs(&batch, &model, c->graph, l->graphs, l->nodes, c->pairs.pairs);
-    if (basin_graph_error(c->graph)) return;
-    c->pattern = batch.pattern;
-    write_stacked(c, l, batch.nodes, "features");
-    write_stacked(c, l, batch.positions, "pe");
-    write_edge_features(c, l, batch.edge_features);
-    write_indices(c, l, &batch);
+    if (basin_pairs_new(&pairs, l->tokens, l->tokens, l->edge, l->edges, BASIN_PAIRS_BOTH_WAYS,
+                        &error)) {
+        basin_graph_fail(c->graph, error.status, "%s", error.text);
+        return;
+    }
+    basin_graph_net_batch batch = {.nodes = stacked(c, l, "features", NULL),
+                                   .positions = stacked(c, l, "pe", NULL),
+                                   .edge_features = pair_features(c, l, &pairs),
+                                   .pattern = basin_case_pattern(c, &pairs)};
+    add_places(c, l, &batch);
+    basin_pairs_free(&pairs);
     basin_expr logits = basin_graph_net_forward(&model, &batch);
-    basin_expr loss = basin_cross_entropy(logits, target(c, l, config.outputs));
+    basin_expr loss = basin_cross_entropy(logits, target(c, config.outputs));
     basin_case_output_add(c, logits, "out.logits");
     basin_case_loss(c, loss, NULL);
 }
 
 void basin_case_build_graphs(basin_case *c) {
     layout l = {0};
-    if (measure(c, &l) && list_edges(c, &l))
-        add_model(c, &l);
-    else
-        basin_graph_fail(c->graph, BASIN_NO_MEMORY, "out of memory");
-    BASIN_FREE(l.first, l.edge);
+    if (measure(c, &l)) list_edges(c, &l);
+    if (!basin_graph_error(c->graph)) add_model(c, &l);
+    BASIN_FREE(l.first, l.edge, l.row);
 }
 
 /* ---- lagrangians: each one, its activation, its energy, at a mild and a large state ---- */
@@ -414,19 +390,6 @@ static void add_synapses(basin_case *c, basin_ham *ham, basin_expr beta) {
     }
 }
 
-/* The network expects a batch; the file has one sample without that axis. */
-static void write_network(basin_case *c, const basin_expr *x) {
-    char state[BASIN_CASE_WORD];
-    for (int i = 0; i < LAYERS; i++) {
-        snprintf(state, sizeof state, "x.%s", names[i]);
-        const basin_tensor *tensor = basin_case_tensor(c, state, 1);
-        if (!tensor || !x[i]) return;
-        basin_tensor view =
-            basin_tensor_borrow(tensor->data, tensor->dtype, basin_expr_shape(x[i]));
-        basin_case_write(c, x[i], &view);
-    }
-}
-
 static void add_vectors(basin_case *c, const basin_expr *value, const char *what) {
     for (int i = 0; i < LAYERS; i++)
         if (value[i])
@@ -453,8 +416,11 @@ static void add_network_descent(basin_case *c, basin_ham *ham) {
     basin_ham_spec spec = {.steps = basin_case_steps(c), .dt = basin_case_number(c, "dt")};
     int terms = 0;
     while (basin_ham_term_name(ham, terms)) terms++;
-    basin_ham_inputs(ham, x, 1);
-    write_network(c, x);
+    for (int i = 0; i < LAYERS; i++) { /* a batch of one */
+        char state[BASIN_CASE_WORD];
+        snprintf(state, sizeof state, "x.%s", names[i]);
+        x[i] = basin_expand_dims(basin_case_input_add(c, state, 1), 0, 1);
+    }
     if (basin_graph_error(c->graph)) return;
     basin_expr trace[(size_t)(spec.steps + 1) * (size_t)terms];
     basin_ham_gradient(ham, gradient, x, false);

@@ -79,24 +79,17 @@ static const char *case_word(basin_case *c, const char *key, char text[BASIN_CAS
     return text;
 }
 
-void basin_case_write(basin_case *c, basin_expr input, basin_tensor *tensor) {
-    if (input && BASIN_RESERVE(&c->input, &c->input_room, c->inputs + 1)) {
-        c->input[c->inputs++] = (basin_case_input){input, *tensor};
-        *tensor = (basin_tensor){0};
-        return;
-    }
-    if (input) fail_memory(c);
-    basin_tensor_free(tensor);
+static void write_state(basin_case *c, const char *name, const basin_tensor *tensor) {
+    basin_error error;
+    if (basin_store_write(c->store, name, tensor, &error))
+        basin_graph_fail(c->graph, error.status, "%s", error.text);
 }
 
 basin_expr basin_case_input_add(basin_case *c, const char *name, int rank) {
     const basin_tensor *tensor = basin_case_tensor(c, name, rank);
     if (!tensor) return NULL;
-    basin_tensor view = *tensor;
-    view.owned = false;
-    basin_expr input = basin_input(c->graph, name, tensor->shape);
-    basin_case_write(c, input, &view);
-    return input;
+    write_state(c, name, tensor);
+    return basin_state(c->graph, name, tensor->shape);
 }
 
 basin_expr basin_case_parameter(basin_case *c, const char *name) {
@@ -108,22 +101,45 @@ basin_expr basin_case_parameter(basin_case *c, const char *name) {
     return basin_param_add(&c->params, "", name, tensor->shape, (basin_init){0});
 }
 
-void basin_case_pairs(basin_case *c, int64_t tokens, const int32_t *edge, int64_t count,
-                      int flags) {
-    basin_error error;
-    if (basin_pairs_new(&c->pairs, tokens, tokens, edge, count, flags, &error))
-        basin_graph_fail(c->graph, error.status, "%s", error.text);
-    else
-        c->pattern = basin_pairs_declare(c->graph, "pairs", tokens, tokens, c->pairs.pairs);
+basin_expr basin_case_index(basin_case *c, const char *name, int64_t count) {
+    basin_tensor number = basin_case_integers(c, name, 1);
+    basin_expr index = NULL;
+    const int32_t *value = number.data;
+    for (int64_t i = 0; value && i < number.shape.dim[0]; i++)
+        if (value[i] < 0 || value[i] >= count)
+            basin_graph_fail(c->graph, BASIN_BAD_VALUE, "in.%s has %d; expected 0 to %lld", name,
+                             value[i], (long long)count - 1);
+    if (value && !basin_graph_error(c->graph))
+        index = basin_index_constant(c->graph, value, number.shape);
+    basin_tensor_free(&number);
+    return index;
 }
 
-void basin_case_edges(basin_case *c, int64_t tokens, const char *name, int flags) {
+basin_pattern basin_case_pattern(basin_case *c, const basin_pairs *p) {
+    basin_shape rows = BASIN_SHAPE(p->queries + 1), columns = BASIN_SHAPE(p->keys + 1),
+                pairs = BASIN_SHAPE(p->pairs);
+    return (basin_pattern){.row = basin_index_constant(c->graph, p->row, rows),
+                           .key = basin_index_constant(c->graph, p->key, pairs),
+                           .column = basin_index_constant(c->graph, p->column, columns),
+                           .query = basin_index_constant(c->graph, p->query, pairs),
+                           .pair = basin_index_constant(c->graph, p->pair, pairs)};
+}
+
+basin_pattern basin_case_edges(basin_case *c, int64_t tokens, const char *name) {
     basin_tensor edges = basin_case_integers(c, name, 2);
-    if (edges.data && edges.shape.dim[1] == 2)
-        basin_case_pairs(c, tokens, edges.data, edges.shape.dim[0], flags);
-    else
+    basin_pattern pattern = {0};
+    basin_pairs pairs = {0};
+    basin_error error;
+    if (!edges.data || edges.shape.dim[1] != 2)
         basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.%s; expected [edges, 2]", name);
+    else if (basin_pairs_new(&pairs, tokens, tokens, edges.data, edges.shape.dim[0],
+                             BASIN_PAIRS_BOTH_WAYS, &error))
+        basin_graph_fail(c->graph, error.status, "%s", error.text);
+    else
+        pattern = basin_case_pattern(c, &pairs);
+    basin_pairs_free(&pairs);
     basin_tensor_free(&edges);
+    return pattern;
 }
 
 void basin_case_output_add(basin_case *c, basin_expr value, const char *format, ...) {
@@ -152,20 +168,13 @@ void basin_case_difference_add(basin_case *c, basin_expr value, const char *name
 
 void basin_case_loss(basin_case *c, basin_expr loss, basin_expr x) {
     size_t count = c->params.count;
-    basin_expr *from = basin_array_new(2 * (count + 1), sizeof *from), *gradient;
-    if (!from) {
-        fail_memory(c);
-        return;
-    }
-    gradient = from + count + 1;
+    basin_expr from[count + 1], gradient[count + 1];
     basin_case_output_add(c, loss, "out.loss");
     for (size_t i = 0; i < count; i++) from[i] = c->params.param[i].state;
-    if (x) from[count] = x;
+    from[count] = x;
     basin_vjp(gradient, loss, NULL, from, (int)count + (x != NULL));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count + (x != NULL); i++)
         basin_case_output_add(c, gradient[i], "grad.%s", basin_expr_name(from[i]));
-    if (x) basin_case_output_add(c, gradient[count], "grad.x0");
-    free((void *)from);
 }
 
 static void read_hopfield(basin_case *c, basin_block_config *block) {
@@ -245,13 +254,10 @@ static basin_status write_parameter(basin_case *c, basin_expr state, basin_error
     return basin_store_write(c->store, basin_expr_name(state), tensor, error);
 }
 
-/* Gives the parameters and inputs their numbers and runs. */
+/* Gives the parameters their numbers and runs. */
 static basin_status compute(basin_case *c, basin_error *error) {
     for (size_t i = 0; i < c->params.count; i++)
         BASIN_TRY(write_parameter(c, c->params.param[i].state, error));
-    for (size_t i = 0; i < c->inputs; i++)
-        BASIN_TRY(basin_plan_write(c->plan, c->input[i].input, &c->input[i].tensor, error));
-    if (c->pattern.row) BASIN_TRY(basin_pairs_write(c->plan, &c->pattern, &c->pairs, error));
     return basin_plan_run(c->plan, error);
 }
 
@@ -319,11 +325,9 @@ static basin_status run_case(basin_verdict *verdict, basin_case *c, basin_verify
 }
 
 static void case_free(basin_case *c) {
-    for (size_t i = 0; i < c->inputs; i++) basin_tensor_free(&c->input[i].tensor);
-    BASIN_FREE(c->input, c->output);
+    free(c->output);
     basin_plan_free(c->plan);
     basin_store_free(c->store);
-    basin_pairs_free(&c->pairs);
     basin_params_free(&c->params);
     basin_graph_free(c->graph);
 }

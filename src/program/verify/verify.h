@@ -15,11 +15,6 @@ typedef struct basin_case_output {
     basin_expr value;
 } basin_case_output;
 
-typedef struct basin_case_input {
-    basin_expr input;
-    basin_tensor tensor;
-} basin_case_input;
-
 typedef struct basin_case {
     const basin_bundle *bundle;
     bool recompute; /* differentiate with activations computed again */
@@ -27,20 +22,16 @@ typedef struct basin_case {
     basin_params params;
     basin_case_output *output;
     size_t outputs, output_room;
-    basin_case_input *input;
-    size_t inputs, input_room;
     basin_backend *backend;
     basin_store *store;
     basin_plan *plan;
-    basin_pairs pairs; /* of `pattern`, where the case has a list of pairs */
-    basin_pattern pattern;
 } basin_case;
 
 /* The tensor "in.NAME", or NULL. `rank` below 0 takes any. */
 const basin_tensor *basin_case_tensor(basin_case *c, const char *name, int rank);
 /* Its axis; 0 where there is no such tensor. */
 int64_t basin_case_dim(basin_case *c, const char *name, int rank, int axis);
-/* A copy as integers; data is NULL where there is no such tensor. Free it. */
+/* A copy as int32_t; data is NULL where there is no such tensor. Free it. */
 basin_tensor basin_case_integers(basin_case *c, const char *name, int rank);
 /* The metadata `key`, JSON: a number, true or false, a string (unquoted into `text`). */
 double basin_case_number(basin_case *c, const char *key);
@@ -48,14 +39,14 @@ bool basin_case_flag(basin_case *c, const char *key);
 
 /* A parameter with the shape and the numbers of "in.NAME"; the same where there is one. */
 basin_expr basin_case_parameter(basin_case *c, const char *name);
-/* An input that gets the numbers of "in.NAME". */
+/* The same for a tensor that is not differentiated by: a state. */
 basin_expr basin_case_input_add(basin_case *c, const char *name, int rank);
-/* Numbers of the builder's own for an input; takes `tensor` over. */
-void basin_case_write(basin_case *c, basin_expr input, basin_tensor *tensor);
-/* The list of pairs among `tokens`, from edges [count, 2]. */
-void basin_case_pairs(basin_case *c, int64_t tokens, const int32_t *edge, int64_t count, int flags);
-/* The same from the tensor "in.NAME". */
-void basin_case_edges(basin_case *c, int64_t tokens, const char *name, int flags);
+/* The integers of "in.NAME" [n], from 0 to count - 1. */
+basin_expr basin_case_index(basin_case *c, const char *name, int64_t count);
+/* A list of pairs as constants. */
+basin_pattern basin_case_pattern(basin_case *c, const basin_pairs *pairs);
+/* The same from "in.NAME" [count, 2], both ways. */
+basin_pattern basin_case_edges(basin_case *c, int64_t tokens, const char *name);
 
 /* The expression that must equal the tensor NAME, "out." or "grad." included. */
 void basin_case_output_add(basin_case *c, basin_expr value, const char *format, ...)
@@ -100,28 +91,5 @@ typedef void basin_verify_report(void *context, const char *tensor, double error
 basin_status basin_verify(basin_verdict *verdict, const char *path, basin_backend *backend,
                           bool recompute, basin_verify_report *report, void *context,
                           basin_error *error);
-
-/* What `basin descend` reads: a block's weights, tokens and pairs, from safetensors or npz.
- * Errors name file, tensor and shapes. */
-typedef struct basin_weights {
-    basin_block_config config;
-    basin_tensor wk, wq,
-        xi; /* [H, Y, D] [H, Y, D] [M, D]; no data where the configuration has none */
-    basin_tensor gamma, delta, beta, mix; /* [] [D] [H] [H, H] */
-} basin_weights;
-
-/* `config` has the kind of energy and ablations; sizes are filled in from the file.
- * Names may stand under `prefix`. Without gamma, delta or beta: 1, 0 and 1 / sqrt(Y). */
-basin_status basin_weights_read(basin_weights *weights, const basin_bundle *bundle,
-                                const char *prefix, const basin_block_config *config,
-                                basin_error *error);
-void basin_weights_free(basin_weights *weights);
-/* Gives the states of a block declared with weights->config their numbers. */
-basin_status basin_weights_store(const basin_weights *weights, basin_store *store,
-                                 basin_error *error);
-
-/* The tokens [N, D] or [B, N, D]: x, x0, or the only tensor of two or three axes. */
-basin_status basin_tokens_find(const basin_tensor **tokens, const basin_bundle *bundle,
-                               const char *prefix, basin_error *error);
 
 #endif
