@@ -132,129 +132,90 @@ void basin_case_build_anomaly(basin_case *c) {
     basin_case_loss(c, loss, NULL);
 }
 
-/* ---- graph, graph_mixed: classification of a few graphs in one batch without padding: one after
- * the other, each graph's CLS token before its nodes ---- */
+/* ---- graph, graph_mixed: classification of a few graphs, each with a CLS token before its nodes
+ * and pairs of that with every node ---- */
 
 enum { MAX_GRAPHS = 10000 };
 
-typedef struct layout {
-    int graphs;
-    int64_t tokens, edges; /* edges: those of the file, and one from each CLS to each node */
-    int32_t *first;        /* [graphs + 1] CLS token of each graph */
-    int32_t *edge;         /* [edges, 2] */
-    int32_t *row;          /* [edges] of all edges' features; 0, ones, for those of a CLS */
-} layout;
-
-static const char *name_of(char name[BASIN_CASE_WORD], int graph, const char *what) {
-    snprintf(name, BASIN_CASE_WORD, "graph%d.%s", graph, what);
-    return name;
+static basin_expr indices(basin_case *c, const int32_t *number, int64_t count) {
+    return basin_index_constant(c->graph, number, BASIN_SHAPE(count));
 }
 
-/* Counts tokens and edges, and makes room for them. */
-static bool measure(basin_case *c, layout *l) {
+/* Edges [nodes + edges, 2] of graph `which` by token, those of the CLS first; free them. */
+static int32_t *list_edges(basin_case *c, int which, int64_t nodes, int64_t *count) {
     char name[BASIN_CASE_WORD];
-    double graphs = basin_case_number(c, "graphs");
-    if (!(graphs >= 1 && graphs <= MAX_GRAPHS))
-        return basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g graphs; expected 1 to %d", graphs,
-                                MAX_GRAPHS);
-    l->graphs = (int)graphs;
-    l->first = basin_zeros_new((size_t)l->graphs + 1, sizeof *l->first);
-    for (int i = 0; i < l->graphs && l->first; i++) {
-        int64_t nodes = basin_case_dim(c, name_of(name, i, "features"), 2, 0);
-        l->tokens += nodes + 1;
-        l->edges += nodes + basin_case_dim(c, name_of(name, i, "edges"), 2, 0);
-        l->first[i + 1] = (int32_t)l->tokens;
+    snprintf(name, sizeof name, "graph%d.edges", which);
+    basin_tensor edges = basin_case_integers(c, name, 2);
+    const int32_t *end = edges.data;
+    bool good = end && edges.shape.dim[1] == 2;
+    *count = nodes + (good ? edges.shape.dim[0] : 0);
+    int32_t *edge = basin_array_new((size_t)*count, 2 * sizeof *edge);
+    for (int32_t i = 0; i < 2 * *count && edge && good; i++) {
+        bool own = i >= 2 * nodes;
+        good = !own || (end[i - 2 * nodes] >= 0 && end[i - 2 * nodes] < nodes);
+        edge[i] = own ? end[i - 2 * nodes] + 1 : i % 2 ? i / 2 + 1 : 0;
     }
-    l->edge = basin_array_new((size_t)l->edges, 2 * sizeof *l->edge);
-    l->row = basin_zeros_new((size_t)l->edges, sizeof *l->row);
-    if (!l->first || !l->edge || !l->row)
-        basin_graph_fail(c->graph, BASIN_NO_MEMORY, "out of memory");
-    return !basin_graph_error(c->graph);
+    if (!good || !edge)
+        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "in.%s; expected [edges, 2] of nodes 0 to %lld",
+                         name, (long long)nodes - 1);
+    basin_tensor_free(&edges);
+    return edge;
 }
 
-/* The edges of all graphs, numbered by token, CLS edges of a graph before its own. */
-static void list_edges(basin_case *c, layout *l) {
-    char name[BASIN_CASE_WORD];
-    int64_t at = 0;
-    int32_t row = 0;
-    for (int i = 0; i < l->graphs && !basin_graph_error(c->graph); i++) {
-        basin_tensor edges = basin_case_integers(c, name_of(name, i, "edges"), 2);
-        int32_t first = l->first[i], nodes = l->first[i + 1] - first - 1, *end = edges.data;
-        bool good = end && edges.shape.dim[1] == 2;
-        for (int32_t n = 1; n <= nodes && good; n++, at++)
-            l->edge[2 * at] = first, l->edge[2 * at + 1] = first + n;
-        for (int64_t e = 0; good && e < edges.shape.dim[0]; e++, at++) {
-            l->row[at] = ++row;
-            for (int k = 0; k < 2; k++) {
-                good = good && end[2 * e + k] >= 0 && end[2 * e + k] < nodes;
-                l->edge[2 * at + k] = first + 1 + end[2 * e + k];
-            }
-        }
-        if (!good)
-            basin_graph_fail(c->graph, BASIN_BAD_VALUE,
-                             "in.%s; expected [edges, 2] of nodes 0 to %d", name, nodes - 1);
-        basin_tensor_free(&edges);
+/* Each edge's features at both of its pairs; ones at pairs with the CLS. */
+static basin_expr pair_features(basin_case *c, const basin_pairs *pairs, const int32_t *edge,
+                                int64_t edges, int64_t nodes, basin_expr features) {
+    basin_shape ones = BASIN_SHAPE(1, basin_expr_shape(features).dim[1]);
+    basin_expr rows = basin_concat((basin_expr[]){basin_full(c->graph, ones, 1), features}, 2, 0);
+    BASIN_FREE_AT_EXIT int32_t *row = basin_zeros_new((size_t)pairs->pairs, sizeof *row);
+    for (int64_t e = 0; e < edges && row; e++)
+        for (int way = 0; way < 2; way++)
+            row[basin_pairs_find(pairs, edge[2 * e + way], edge[2 * e + 1 - way])] =
+                e < nodes ? 0 : (int32_t)(e - nodes + 1);
+    return row ? basin_gather(rows, indices(c, row, pairs->pairs)) : NULL;
+}
+
+/* The logits of graph `which`, [1, C]. */
+static basin_expr one_graph(basin_case *c, const basin_graph_net *model, int which) {
+    static const char *const what[] = {"features", "pe", "edge_features"};
+    const basin_tensor *part[3];
+    for (int i = 0; i < 3; i++) {
+        char name[BASIN_CASE_WORD];
+        snprintf(name, sizeof name, "graph%d.%s", which, what[i]);
+        part[i] = basin_case_tensor(c, name, 2);
+        if (!part[i]) return NULL;
     }
-}
-
-/* The rows of every graph's tensor `what`, one graph after another; below `top` unless NULL. */
-static basin_expr stacked(basin_case *c, const layout *l, const char *what, basin_expr top) {
-    char name[BASIN_CASE_WORD];
-    basin_expr part[l->graphs + 1];
-    int count = 0;
-    if (top) part[count++] = top;
-    for (int i = 0; i < l->graphs; i++) {
-        const basin_tensor *one = basin_case_tensor(c, name_of(name, i, what), 2);
-        part[count++] = one ? basin_constant(c->graph, one) : NULL;
+    int64_t nodes = part[0]->shape.dim[0], edges;
+    /* -1, 0, .., nodes, -1: tokens before each from the first on, after each from the third on */
+    BASIN_FREE_AT_EXIT int32_t *place = basin_array_new((size_t)nodes + 3, sizeof *place);
+    for (int32_t t = 0; t <= nodes + 2 && place; t++) place[t] = t <= nodes + 1 ? t - 1 : -1;
+    int32_t *edge = list_edges(c, which, nodes, &edges);
+    basin_pairs pairs = {0};
+    basin_error error = {0};
+    basin_expr logits = NULL;
+    if (!place) basin_graph_fail(c->graph, BASIN_NO_MEMORY, "out of memory");
+    if (basin_graph_error(c->graph) ||
+        basin_pairs_new(&pairs, nodes + 1, nodes + 1, edge, edges, BASIN_PAIRS_BOTH_WAYS, &error)) {
+        basin_graph_fail(c->graph, error.status, "%s", error.text);
+    } else {
+        basin_expr features = basin_constant(c->graph, part[2]);
+        basin_graph_net_batch batch = {
+            .nodes = basin_constant(c->graph, part[0]),
+            .positions = basin_constant(c->graph, part[1]),
+            .edge_features = pair_features(c, &pairs, edge, edges, nodes, features),
+            .source = indices(c, place, nodes + 1), /* token t is node t - 1 */
+            .before = indices(c, place, nodes + 1),
+            .after = indices(c, place + 2, nodes + 1),
+            .first = indices(c, place + 1, 1),
+            .pattern = basin_case_pattern(c, &pairs)};
+        logits = basin_graph_net_forward(model, &batch);
     }
-    return basin_concat(part, count, 0);
+    basin_pairs_free(&pairs);
+    free(edge);
+    return logits;
 }
 
-/* Each edge's features at both of its pairs; ones at pairs with a CLS. */
-static basin_expr pair_features(basin_case *c, const layout *l, const basin_pairs *pairs) {
-    basin_shape ones = BASIN_SHAPE(1, basin_case_dim(c, "adj_w", 2, 0));
-    basin_expr rows = stacked(c, l, "edge_features", basin_full(c->graph, ones, 1)), found = NULL;
-    int32_t *row = basin_zeros_new((size_t)pairs->pairs, sizeof *row);
-    for (int64_t e = 0; e < l->edges && row; e++) {
-        const int32_t *end = l->edge + 2 * e;
-        row[basin_pairs_find(pairs, end[0], end[1])] = l->row[e];
-        row[basin_pairs_find(pairs, end[1], end[0])] = l->row[e];
-    }
-    if (row)
-        found = basin_gather(rows, basin_index_constant(c->graph, row, BASIN_SHAPE(pairs->pairs)));
-    free(row);
-    return found;
-}
-
-/* Each token's node and neighbours in the order of its graph; -1 for none. */
-static void add_places(basin_case *c, const layout *l, basin_graph_net_batch *batch) {
-    int32_t *place = basin_array_new((size_t)l->tokens, 3 * sizeof *place), node = 0;
-    int32_t *source = place, *before = place + l->tokens, *after = before + l->tokens;
-    for (int i = 0; i < l->graphs && place; i++)
-        for (int32_t t = l->first[i]; t < l->first[i + 1]; t++) {
-            source[t] = t == l->first[i] ? -1 : node++;
-            before[t] = t == l->first[i] ? -1 : t - 1;
-            after[t] = t + 1 == l->first[i + 1] ? -1 : t + 1;
-        }
-    basin_shape tokens = BASIN_SHAPE(l->tokens);
-    if (place) {
-        batch->source = basin_index_constant(c->graph, source, tokens);
-        batch->before = basin_index_constant(c->graph, before, tokens);
-        batch->after = basin_index_constant(c->graph, after, tokens);
-        batch->first = basin_index_constant(c->graph, l->first, BASIN_SHAPE(l->graphs));
-    }
-    free(place);
-}
-
-/* The label's share 1 - smoothing, and smoothing spread over all classes: [graphs, C]. */
-static basin_expr target(basin_case *c, int64_t classes) {
-    double smoothing = basin_case_number(c, "smoothing");
-    basin_expr one_hot =
-        basin_gather(basin_eye(c->graph, classes), basin_case_index(c, "label", classes));
-    return basin_offset(basin_scale(one_hot, 1 - smoothing), smoothing / (double)classes);
-}
-
-static void add_model(basin_case *c, const layout *l) {
+void basin_case_build_graphs(basin_case *c) {
     basin_graph_net model;
     basin_graph_net_config config = {.features = basin_case_dim(c, "enc_w", 2, 0),
                                      .edge_features = basin_case_dim(c, "adj_w", 2, 0),
@@ -263,32 +224,20 @@ static void add_model(basin_case *c, const layout *l) {
                                      .blocks = (int)basin_case_number(c, "blocks"),
                                      .block = basin_case_block(c, "block0."),
                                      .descent = basin_case_descent(c)};
-    basin_pairs pairs;
-    basin_error error;
+    double graphs = basin_case_number(c, "graphs"), smoothing = basin_case_number(c, "smoothing");
     config.block.mix = basin_case_flag(c, "mixed");
+    if (!(graphs >= 1 && graphs <= MAX_GRAPHS))
+        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g graphs; expected 1 to %d", graphs,
+                         MAX_GRAPHS);
+    basin_expr label = basin_case_index(c, "label", config.outputs), row[MAX_GRAPHS];
     if (basin_graph_error(c->graph) || basin_graph_net_declare(&model, &c->params, &config)) return;
-    if (basin_pairs_new(&pairs, l->tokens, l->tokens, l->edge, l->edges, BASIN_PAIRS_BOTH_WAYS,
-                        &error)) {
-        basin_graph_fail(c->graph, error.status, "%s", error.text);
-        return;
-    }
-    basin_graph_net_batch batch = {.nodes = stacked(c, l, "features", NULL),
-                                   .positions = stacked(c, l, "pe", NULL),
-                                   .edge_features = pair_features(c, l, &pairs),
-                                   .pattern = basin_case_pattern(c, &pairs)};
-    add_places(c, l, &batch);
-    basin_pairs_free(&pairs);
-    basin_expr logits = basin_graph_net_forward(&model, &batch);
-    basin_expr loss = basin_cross_entropy(logits, target(c, config.outputs));
+    for (int i = 0; i < (int)graphs; i++) row[i] = one_graph(c, &model, i);
+    basin_expr logits = basin_concat(row, (int)graphs, 0);
+    basin_expr hit = basin_gather(basin_eye(c->graph, config.outputs), label);
+    basin_expr target = basin_offset(basin_scale(hit, 1 - smoothing), /* spread over all classes */
+                                     smoothing / (double)config.outputs);
     basin_case_output_add(c, logits, "out.logits");
-    basin_case_loss(c, loss, NULL);
-}
-
-void basin_case_build_graphs(basin_case *c) {
-    layout l = {0};
-    if (measure(c, &l)) list_edges(c, &l);
-    if (!basin_graph_error(c->graph)) add_model(c, &l);
-    BASIN_FREE(l.first, l.edge, l.row);
+    basin_case_loss(c, basin_cross_entropy(logits, target), NULL);
 }
 
 /* ---- lagrangians: each one, its activation, its energy, at a mild and a large state ---- */
@@ -335,24 +284,18 @@ enum { LAYERS = 3 };
 static const char *const names[LAYERS] = {"v", "h", "c"};
 
 /* The time constants: {"v": 1.0, ...} in the metadata. */
-static void read_times(basin_case *c, double tau[LAYERS]) {
+static double time_of(basin_case *c, const char *layer) {
     const char *text = basin_bundle_meta(c->bundle, "tau");
     cJSON *tree = text ? cJSON_Parse(text) : NULL;
-    for (int i = 0; i < LAYERS; i++) {
-        const cJSON *item = cJSON_GetObjectItemCaseSensitive(tree, names[i]);
-        if (!cJSON_IsNumber(item))
-            basin_graph_fail(c->graph, BASIN_BAD_FILE, "metadata 'tau' has no number '%s'",
-                             names[i]);
-        tau[i] = cJSON_IsNumber(item) ? item->valuedouble : 1;
-    }
+    double tau = cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(tree, layer));
     cJSON_Delete(tree);
+    if (tau > 0) return tau;
+    basin_graph_fail(c->graph, BASIN_BAD_FILE, "metadata 'tau' has no number '%s'", layer);
+    return 1;
 }
 
 static void add_layers(basin_case *c, basin_ham *ham, basin_expr beta) {
-    double tau[LAYERS];
-    char state[BASIN_CASE_WORD];
-    read_times(c, tau);
-    basin_lagrangian lagrangian[LAYERS] = {
+    const basin_lagrangian lagrangian[LAYERS] = {
         {.name = "layernorm",
          .gamma = basin_scalar(c->graph, basin_case_number(c, "gamma")),
          .delta = basin_case_input_add(c, "delta", 1),
@@ -361,12 +304,12 @@ static void add_layers(basin_case *c, basin_ham *ham, basin_expr beta) {
         {.name = "tanh", .beta = beta},
     };
     for (int i = 0; i < LAYERS; i++) {
+        char state[BASIN_CASE_WORD];
         snprintf(state, sizeof state, "x.%s", names[i]);
-        basin_layer layer = {.name = names[i],
-                             .shape = BASIN_SHAPE(basin_case_dim(c, state, 1, 0)),
-                             .lagrangian = lagrangian[i],
-                             .tau = tau[i]};
-        basin_ham_layer(ham, &layer);
+        basin_ham_layer(ham, &(basin_layer){.name = names[i],
+                                            .shape = BASIN_SHAPE(basin_case_dim(c, state, 1, 0)),
+                                            .lagrangian = lagrangian[i],
+                                            .tau = time_of(c, names[i])});
     }
 }
 

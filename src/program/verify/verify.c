@@ -56,19 +56,14 @@ double basin_case_number(basin_case *c, const char *key) {
     const char *text = meta(c, key);
     char *end = NULL;
     double value = text ? strtod(text, &end) : 0;
+    if (text && (!strcmp(text, "true") || !strcmp(text, "false"))) return *text == 't';
     if (text && (end == text || *end))
         basin_graph_fail(c->graph, BASIN_BAD_FILE, "metadata '%s' is '%s'; expected a number", key,
                          text);
     return value;
 }
 
-bool basin_case_flag(basin_case *c, const char *key) {
-    const char *text = meta(c, key);
-    if (text && strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
-        basin_graph_fail(c->graph, BASIN_BAD_FILE, "metadata '%s' is '%s'; expected true or false",
-                         key, text);
-    return text && !strcmp(text, "true");
-}
+bool basin_case_flag(basin_case *c, const char *key) { return basin_case_number(c, key) != 0; }
 
 static const char *case_word(basin_case *c, const char *key, char text[BASIN_CASE_WORD]) {
     const char *value = meta(c, key);
