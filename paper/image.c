@@ -205,7 +205,6 @@ static basin_picture_feed *open_feed(const basin_pictures *pictures, const int64
                                         .batch = set.batch,
                                         .training = training,
                                         .seed = (uint64_t)set.seed,
-                                        .cut = BASIN_CUT_WHOLE,
                                         .keep_bytes = (size_t)1 << 30};
     basin_picture_feed *feed;
     must(basin_picture_feed_new(&feed, &config, &error));

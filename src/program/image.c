@@ -19,7 +19,7 @@ basin_status basin_args_image(basin_image_model **model, const basin_args *args,
 
 typedef struct train_options {
     BASIN_ARGS;
-    const char *test, *keep_decoded, *cut_from;
+    const char *test;
     int64_t hold_out, limit;
 } train_options;
 #define OPTIONS train_options
@@ -29,8 +29,6 @@ static const basin_option train_table[] = {
     BASIN_TEXT(test, 0, "test", "PATH", .needs = "hold-out=0"),
     BASIN_INTEGER(hold_out, "hold-out", "N", 0, 1e12),
     BASIN_INTEGER(limit, "limit", "N", 0, 1e12),
-    BASIN_CHOICE(keep_decoded, "keep-decoded", "auto|off|host", .more = true, .text = "auto"),
-    BASIN_CHOICE(cut_from, "cut-from", "auto|files|whole|reduced", .more = true, .text = "auto"),
     BASIN_OPTIONS_END,
 };
 
@@ -64,8 +62,6 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     job->more = feeding;
     basin_image_data data = {.train = &source,
                              .test = o->test ? &test : NULL,
-                             .keep_decoded = o->keep_decoded,
-                             .cut_from = o->cut_from,
                              .threads = o->ranks ? (int)o->threads : 0,
                              .feeding = feeding};
     BASIN_TRY(basin_image_train(NULL, &job->outcome, o->settings, &data, &o->training, error));
@@ -75,9 +71,8 @@ static basin_status train(basin_train_job *job, basin_error *error) {
 
 static void put_training(basin_record *r, const basin_train_job *job) {
     const basin_image_feeding *f = job->more;
-    basin_record_fields(
-        r, "unreadable=%lld;.seconds_waiting_for_pictures=%g;.pictures_kept=%s;.crops_cut_from=%s",
-        (long long)f->unreadable, f->waited, f->keep_decoded, f->cut_from);
+    basin_record_fields(r, "unreadable=%lld;.seconds_waiting_for_pictures=%g",
+                        (long long)f->unreadable, f->waited);
     basin_record_bytes(r, "pictures_kept_bytes|pictures kept", (int64_t)f->kept);
 }
 

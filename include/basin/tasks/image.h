@@ -80,19 +80,15 @@ typedef struct basin_image_source {
 /* Statistics on the pictures of a training run. */
 typedef struct basin_image_feeding {
     int64_t pictures, unreadable;
-    const char *keep_decoded, *cut_from; /* the choice of "auto"; NULL: the run did not begin */
-    size_t kept;                         /* bytes of pictures kept decoded */
-    double waited;                       /* seconds in which training waited for pictures */
+    size_t kept;   /* bytes of pictures kept decoded */
+    double waited; /* seconds in which training waited for pictures */
 } basin_image_feeding;
 
 typedef struct basin_image_data {
     const basin_image_source *train;
     const basin_image_source *test; /* scored after epochs; NULL: those that `train` holds out */
-    /* Whether decoded pictures are kept: "auto" (or NULL), "off", "host"; and what crops are cut
-     * from: "auto" (or NULL), "files", "whole", "reduced". */
-    const char *keep_decoded, *cut_from;
-    int threads;                  /* that decode; 0: as many as fit */
-    basin_image_feeding *feeding; /* filled in; NULL: not asked for */
+    int threads;                    /* that decode; 0: as many as fit */
+    basin_image_feeding *feeding;   /* filled in; NULL: not asked for */
 } basin_image_data;
 
 /* Gives every setting that was not set by its name (basin_settings_set) a suitable value: that of

@@ -52,20 +52,12 @@ BASIN_API basin_status basin_pictures_from_memory(basin_pictures **pictures,
  * Worker threads decode and augment pictures ahead of the caller. In training the order is a
  * permutation keyed by (seed, epoch), batches are whole, and there is no end; in evaluation the
  * items come in their order, once, and a batch of 0 is the end. The values depend only on the
- * configuration. A picture that cannot be read is reported once, counted and left out: in training
- * the next one takes its place, in evaluation its batch is one smaller. */
+ * configuration: of a JPEG only the part that a crop needs is decoded, reduced by 2, 4 or 8 while
+ * it is decoded, as far as the crop allows. A picture that cannot be read is reported once, counted
+ * and left out: in training the next one takes its place, in evaluation its batch is one smaller.
+ */
 
 typedef struct basin_picture_feed basin_picture_feed;
-
-/* What crops are cut from. It changes the values a little (a picture that was reduced first is
- * smoother), so a run keeps to one of them; whether pictures are kept in memory changes nothing.
- * The size in the file always determines the crop, so that all show the same part. */
-typedef enum basin_cut {
-    BASIN_CUT_FILES,   /* only the part that is needed is decoded, a JPEG reduced by 2, 4 or 8
-                          while it is decoded, as far as the crop allows */
-    BASIN_CUT_WHOLE,   /* the picture decoded whole, its long side at most 64 times the crop's */
-    BASIN_CUT_REDUCED, /* and its short side at most 8/7 of the crop's, as in evaluation */
-} basin_cut;
 
 typedef struct basin_picture_feed_config {
     const basin_pictures *pictures; /* borrowed, and must outlive the feed */
@@ -75,10 +67,9 @@ typedef struct basin_picture_feed_config {
     int64_t batch;
     bool training;
     uint64_t seed;
-    int threads; /* 0: one per processor, at most 16 */
-    int ahead;   /* batches kept ready; 0: 4 */
-    basin_cut cut;
-    size_t keep_bytes; /* memory for decoded pictures; 0: none are kept */
+    int threads;       /* 0: one per processor, at most 16 */
+    int ahead;         /* batches kept ready; 0: 4 */
+    size_t keep_bytes; /* memory for decoded pictures; 0: none are kept. It changes no values */
     /* Called by basin_picture_feed_next for each picture that cannot be read; may be NULL. */
     void (*unreadable)(void *context, const char *name, const char *why);
     void *context;

@@ -219,7 +219,8 @@ static basin_status begin(state *s, basin_error *error) {
     s->batch = s->scoring->batch > 0 ? s->scoring->batch : c->batch;
     if (s->batch > s->set->items) s->batch = s->set->items;
     BASIN_TRY(make_buffers(s, error));
-    BASIN_TRY(basin_image_feed(&s->feed, s->set, c, s->batch, false, 0, s->scoring->watch, error));
+    BASIN_TRY(basin_image_feed(&s->feed, s->set, c, &(basin_picture_feed_config){.batch = s->batch},
+                               s->scoring->watch, error));
     return basin_image_runner_new(&s->runner, s->model, s->batch, error);
 }
 

@@ -196,38 +196,12 @@ basin_status basin_image_set_open(basin_image_set *set, const basin_image_source
                                   uint64_t seed, basin_error *error);
 void basin_image_set_close(basin_image_set *set);
 
-/* Batches of patches. Unreadable pictures are reported to the watcher. */
+/* Batches of patches. `how` has the batch and how it is read; pictures, augmentation and seed are
+ * those of the set and of the settings. Unreadable pictures are reported to the watcher. */
 basin_status basin_image_feed(basin_picture_feed **feed, const basin_image_set *set,
-                              const basin_image_settings *settings, int64_t batch, bool training,
-                              int threads, const basin_watch *watch, basin_error *error);
-
-/* ---- Where a training run's pictures come from; what is drawn for a step is the same whether they
- * are kept decoded or not ---- */
-
-typedef struct basin_image_input_config {
-    const basin_image_set *set;
-    const basin_image_settings *settings;
-    basin_backend *backend;
-    const char *keep_decoded, *cut_from; /* as in basin_image_data */
-    int threads;                         /* that decode; 0: as many as fit */
-    int64_t first, count;                /* the places of a batch to produce; 0: all */
-    const basin_watch *watch;
-} basin_image_input_config;
-
-typedef struct basin_image_input basin_image_input;
-
-/* Make the plan first: memory is judged by what it left. With "auto" pictures are kept where all of
- * them fit, whole rather than reduced. */
-basin_status basin_image_input_new(basin_image_input **input,
-                                   const basin_image_input_config *config, basin_error *error);
-void basin_image_input_free(basin_image_input *input);
-
-/* Writes the places of a step from `at` on, as many as the input [B, N, P] of the plan holds. */
-basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan, basin_expr patches,
-                                     int64_t step, int64_t at, basin_error *error);
-
-/* What "auto" came to, and what it takes. */
-basin_image_feeding basin_image_input_state(const basin_image_input *input);
+                              const basin_image_settings *settings,
+                              const basin_picture_feed_config *how, const basin_watch *watch,
+                              basin_error *error);
 
 /* ---- What a model remembers of its training, in its file: fingerprints of the pictures, so that
  * nobody scores it on what it was trained on without a warning, and a card for people

@@ -85,151 +85,17 @@ static void report_unreadable(void *context, const char *name, const char *why) 
     basin_watch_note(watch, "skipped: %s", why);
 }
 
-static basin_picture_feed_config feed_config(const basin_image_set *set,
-                                             const basin_image_settings *settings, int64_t batch,
-                                             bool training, int threads, const basin_watch *watch) {
-    return (basin_picture_feed_config){
-        .pictures = set->pictures,
-        .item = set->item,
-        .items = set->items,
-        .augment = augment(settings, training),
-        .batch = batch,
-        .training = training,
-        .seed = (uint64_t)settings->seed,
-        .threads = threads,
-        .keep_bytes = (size_t)1 << 30,
-        .unreadable = report_unreadable,
-        .context = (void *)(uintptr_t)watch,
-    };
-}
-
 basin_status basin_image_feed(basin_picture_feed **feed, const basin_image_set *set,
-                              const basin_image_settings *settings, int64_t batch, bool training,
-                              int threads, const basin_watch *watch, basin_error *error) {
-    basin_picture_feed_config config = feed_config(set, settings, batch, training, threads, watch);
+                              const basin_image_settings *settings,
+                              const basin_picture_feed_config *how, const basin_watch *watch,
+                              basin_error *error) {
+    basin_picture_feed_config config = *how;
+    config.pictures = set->pictures;
+    config.item = set->item;
+    config.items = set->items;
+    config.augment = augment(settings, how->training);
+    config.seed = (uint64_t)settings->seed;
+    config.unreadable = report_unreadable;
+    config.context = (void *)(uintptr_t)watch;
     return basin_picture_feed_new(feed, &config, error);
-}
-
-/* ---- The pictures of a training run; see image.h ---- */
-
-static const char *const keep_names[] = {"off", "host", NULL};
-static const char *const cut_names[] = {"files", "whole", "reduced", NULL};
-
-struct basin_image_input {
-    basin_image_input_config config;
-    bool keep;
-    basin_cut cut;
-    basin_picture_feed_config feed_config;
-    basin_picture_feed *feed;
-    const float *fed; /* [places, N, P] of the feed's last step */
-    int64_t now;      /* the step that they are of; -1: none */
-};
-
-/* ---- choosing ---- */
-
-/* Which of the names `name` is; -1: "auto". */
-static basin_status find(int *found, const char *what, const char *name, const char *const *names,
-                         basin_error *error) {
-    char list[64] = "";
-    *found = -1;
-    if (!name || strcmp(name, "auto") == 0) return BASIN_OK;
-    for (int i = 0; names[i]; i++) {
-        if (strcmp(name, names[i]) == 0) *found = i;
-        size_t used = strlen(list);
-        snprintf(list + used, sizeof list - used, "%s%s", names[i + 1] ? ", " : " or ", names[i]);
-    }
-    if (*found >= 0) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "%s is '%.40s'; expected auto%s", what, name, list);
-}
-
-/* Whether and how decoded pictures are kept: within a share of the free memory, since other
- * programs need some and the size is an estimate. With a GPU, pictures much larger than the crops
- * are reduced: decoding them again would slow it down. */
-static basin_status choose(basin_image_input *input, int keep_asked, int cut_asked,
-                           basin_error *error) {
-    const basin_image_set *set = input->config.set;
-    bool gpu = !strcmp(basin_backend_name(input->config.backend), "cuda");
-    double bytes[3] = {0}, max = (double)basin_memory_free() * (gpu ? 0.5 : 0.25);
-    for (int cut = BASIN_CUT_WHOLE; cut <= BASIN_CUT_REDUCED; cut++)
-        bytes[cut] = basin_kept_estimate(set->pictures, set->item, set->items, (basin_cut)cut,
-                                         input->config.settings->size);
-    bool large = gpu && bytes[BASIN_CUT_WHOLE] > 4 * bytes[BASIN_CUT_REDUCED];
-    int cut = cut_asked >= 0 ? cut_asked : large ? BASIN_CUT_REDUCED : BASIN_CUT_WHOLE;
-    if (cut_asked < 0 && gpu && bytes[cut] >= max) cut = BASIN_CUT_REDUCED;
-    input->keep = bytes[cut] < max;
-    input->cut = input->keep || cut_asked >= 0 ? (basin_cut)cut : BASIN_CUT_FILES;
-    if (input->keep || keep_asked < 0) return BASIN_OK;
-    return basin_fail(error, BASIN_NO_MEMORY,
-                      "out of memory to keep %lld pictures decoded: %.1f GiB whole, %.1f reduced; "
-                      "use keep_decoded auto or off, or fewer pictures",
-                      (long long)set->items, bytes[BASIN_CUT_WHOLE] / 1073741824.0,
-                      bytes[BASIN_CUT_REDUCED] / 1073741824.0);
-}
-
-static basin_status decide(basin_image_input *input, basin_error *error) {
-    const basin_image_input_config *c = &input->config;
-    int keep, cut;
-    BASIN_TRY(find(&keep, "keep_decoded", c->keep_decoded, keep_names, error));
-    BASIN_TRY(find(&cut, "cut_from", c->cut_from, cut_names, error));
-    /* One pass over the pictures gains nothing by keeping them. */
-    if (keep < 0 && c->settings->epochs < 2) keep = 0;
-    input->keep = keep != 0;
-    input->cut = cut < 0 ? BASIN_CUT_FILES : (basin_cut)cut;
-    if (keep != 0 && cut != BASIN_CUT_FILES) BASIN_TRY(choose(input, keep, cut, error));
-    basin_picture_feed_config config = input->feed_config;
-    config.cut = input->cut;
-    config.keep_bytes = input->keep ? basin_memory_free() / 2 : 0;
-    return basin_picture_feed_new(&input->feed, &config, error);
-}
-
-basin_status basin_image_input_new(basin_image_input **out, const basin_image_input_config *config,
-                                   basin_error *error) {
-    *out = NULL;
-    basin_image_input *input = NULL;
-    BASIN_TRY(BASIN_NEW(&input, 1, "the pictures of a run", error));
-    input->config = *config;
-    input->now = -1;
-    input->feed_config = feed_config(config->set, config->settings, config->settings->batch, true,
-                                     config->threads, config->watch);
-    input->feed_config.first = config->first;
-    input->feed_config.count = config->count;
-    BASIN_TRY_OR(decide(input, error), basin_image_input_free(input));
-    *out = input;
-    return BASIN_OK;
-}
-
-void basin_image_input_free(basin_image_input *input) {
-    if (!input) return;
-    basin_picture_feed_free(input->feed);
-    free(input);
-}
-
-/* ---- batches ---- */
-
-static basin_status await_feed(basin_image_input *input, int64_t step, basin_error *error) {
-    basin_picture_feed_batch batch;
-    if (input->now == step) return BASIN_OK;
-    if (input->now + 1 != step || step == 0) basin_picture_feed_seek(input->feed, step);
-    basin_status status = basin_picture_feed_next(&batch, input->feed, error);
-    input->now = status ? -1 : step;
-    input->fed = batch.values;
-    return status;
-}
-
-basin_status basin_image_input_write(basin_image_input *input, basin_plan *plan, basin_expr patches,
-                                     int64_t step, int64_t at, basin_error *error) {
-    basin_shape shape = basin_expr_shape(patches);
-    BASIN_TRY(await_feed(input, step, error));
-    const float *from = input->fed + at * shape.dim[1] * shape.dim[2];
-    return basin_values_write(plan, patches, from, BASIN_F32, error);
-}
-
-basin_image_feeding basin_image_input_state(const basin_image_input *input) {
-    basin_picture_feed_counts counts = basin_picture_feed_count(input->feed);
-    return (basin_image_feeding){.pictures = input->config.set->items,
-                                 .keep_decoded = keep_names[input->keep],
-                                 .cut_from = cut_names[input->cut],
-                                 .kept = counts.kept,
-                                 .unreadable = counts.unreadable,
-                                 .waited = counts.waited};
 }

@@ -22,7 +22,9 @@ typedef struct job {
     basin_trainer trainer;
     basin_shards shards;
     basin_image_set train, test;
-    basin_image_input *input;
+    basin_picture_feed *feed;
+    const float *fed;               /* [count, N, P] the feed's last batch */
+    int64_t fed_step;               /* the step that it is of; -1: none */
     int64_t first, count;           /* the pictures of each batch that are this rank's */
     uint8_t *mask;                  /* [count, N] */
     float *replaced, *counts;       /* [count, N] */
@@ -138,60 +140,35 @@ static basin_status make_trainer(job *j, basin_error *error) {
     return check_memory(j, error);
 }
 
-/* What crops are cut from stays as it was when the run began: "auto" may see another memory after a
- * kill. */
-static basin_status choose_cut(const char **cut, const job *j, basin_error *error) {
-    const basin_bundle *checkpoint = j->run->saved;
-    *cut = j->data.cut_from;
-    if (!checkpoint) return BASIN_OK;
-    const char *saved = basin_bundle_meta(checkpoint, "basin.cut");
-    if (!saved) saved = "files";
-    if (*cut && strcmp(*cut, "auto") != 0 && strcmp(*cut, saved) != 0)
-        return basin_fail(
-            error, BASIN_BAD_VALUE,
-            "%s: its crops are cut from '%s', not '%s'; resume with the same, or begin a new run",
-            basin_bundle_path(checkpoint), saved, *cut);
-    *cut = saved;
-    return BASIN_OK;
+/* Checkpoints of earlier versions name what crops were cut from; of encoded pictures, others than
+ * "files" had slightly other values. */
+static void note_cut(const job *j) {
+    const char *cut = j->run->saved ? basin_bundle_meta(j->run->saved, "basin.cut") : NULL;
+    if (!cut || !strcmp(cut, "files") || basin_pictures_is_raw(j->train.pictures, 0)) return;
+    basin_watch_note(j->training->watch,
+                     "%s: its crops were cut from '%s', now they are from files",
+                     basin_bundle_path(j->run->saved), cut);
 }
 
-/* A rehearsal does not decode all pictures before it begins. */
-static basin_status make_input(job *j, const char *cut, basin_error *error) {
+/* A share of what the plan left free keeps decoded pictures, if they are needed again. */
+static basin_status make_input(job *j, basin_error *error) {
     const basin_image_settings *s = &j->model->settings;
-    const char *keep = j->data.keep_decoded;
     int64_t each = s->batch / s->shards;
-    int64_t first = j->shards.share.first * each, count = j->shards.share.count * each;
-    if (j->training->dry_run_seconds > 0 && (!keep || !strcmp(keep, "auto"))) keep = "off";
-    j->first = first, j->count = count, j->prepared = -1;
-    basin_image_input_config config = {.set = &j->train,
-                                       .settings = s,
-                                       .backend = j->model->backend,
-                                       .keep_decoded = keep,
-                                       .cut_from = cut,
-                                       .threads = j->data.threads,
-                                       .first = first,
-                                       .count = count,
-                                       .watch = j->training->watch};
-    int64_t patches = count * basin_image_tokens(s);
-    BASIN_TRY(basin_image_input_new(&j->input, &config, error));
+    bool again = s->epochs > 1 && !(j->training->dry_run_seconds > 0);
+    j->first = j->shards.share.first * each, j->count = j->shards.share.count * each;
+    j->prepared = j->fed_step = -1;
+    basin_picture_feed_config config = {.batch = s->batch,
+                                        .training = true,
+                                        .threads = j->data.threads,
+                                        .keep_bytes = again ? basin_memory_free() / 4 : 0,
+                                        .first = j->first,
+                                        .count = j->count};
+    int64_t patches = j->count * basin_image_tokens(s);
+    note_cut(j);
+    BASIN_TRY(basin_image_feed(&j->feed, &j->train, s, &config, j->training->watch, error));
     BASIN_TRY(BASIN_NEW_RAW(&j->mask, patches, "a batch of masks", error));
     BASIN_TRY(BASIN_NEW_RAW(&j->replaced, patches, "a batch of masks", error));
     return BASIN_NEW_RAW(&j->counts, patches, "a batch of masks", error);
-}
-
-/* What "auto" comes to depends on memory: rank 0 chooses for all. */
-static basin_status make_inputs(job *j, basin_error *error) {
-    enum { NAME = 16 };
-    char cut[NAME] = "";
-    const char *chosen;
-    basin_ranks *ranks = j->training->ranks;
-    bool first = basin_ranks_rank(ranks) == 0;
-    basin_status status = choose_cut(&chosen, j, error);
-    if (!status && first) status = make_input(j, chosen, error);
-    BASIN_TRY(basin_ranks_agree(ranks, status, error));
-    if (first) snprintf(cut, sizeof cut, "%s", basin_image_input_state(j->input).cut_from);
-    BASIN_TRY(basin_ranks_broadcast(ranks, cut, sizeof cut, 0, error));
-    return basin_ranks_agree(ranks, first ? BASIN_OK : make_input(j, cut, error), error);
 }
 
 /* Whom scores are of must not be trained on: copies of a picture may lie on both sides. Rank 0
@@ -221,12 +198,12 @@ static basin_status make(job *j, const basin_settings *asked, basin_error *error
     BASIN_TRY(basin_image_start(&settings, j->run, &j->train, error));
     BASIN_TRY(basin_image_model_bare(&j->model, &settings, j->training->backend, error));
     BASIN_TRY(make_trainer(j, error));
-    BASIN_TRY(make_inputs(j, error));
+    BASIN_TRY(basin_ranks_agree(j->training->ranks, make_input(j, error), error));
     return remember(j, error);
 }
 
 static void job_free(job *j) {
-    basin_image_input_free(j->input);
+    basin_picture_feed_free(j->feed);
     BASIN_FREE(j->mask, j->replaced, j->counts);
     basin_shards_end(&j->shards);
     basin_trainer_free(&j->trainer);
@@ -256,6 +233,17 @@ static void prepare(job *j, int64_t step) {
     }
 }
 
+static basin_status await_pictures(job *j, int64_t step, basin_error *error) {
+    basin_picture_feed_batch batch;
+    if (j->fed_step == step) return BASIN_OK;
+    if (j->fed_step + 1 != step || step == 0) basin_picture_feed_seek(j->feed, step);
+    j->fed_step = -1;
+    BASIN_TRY(basin_picture_feed_next(&batch, j->feed, error));
+    j->fed_step = step;
+    j->fed = batch.values;
+    return BASIN_OK;
+}
+
 /* The pictures of one shard; `*weight` is how many of their patches count in the loss. */
 static basin_status write_shard(void *context, double *weight, int64_t step, int64_t shard,
                                 basin_error *error) {
@@ -267,7 +255,9 @@ static basin_status write_shard(void *context, double *weight, int64_t step, int
     prepare(j, step);
     *weight = 0;
     for (int64_t i = from; i < from + g->batch * tokens; i++) *weight += (double)j->counts[i];
-    BASIN_TRY(basin_image_input_write(j->input, plan, g->patches, step, at, error));
+    BASIN_TRY(await_pictures(j, step, error));
+    const float *patches = j->fed + from * basin_image_patch_values(&j->model->settings);
+    BASIN_TRY(basin_values_write(plan, g->patches, patches, BASIN_F32, error));
     BASIN_TRY(basin_values_write(plan, g->replaced, j->replaced + from, BASIN_F32, error));
     return basin_values_write(plan, g->occluded, j->counts + from, BASIN_F32, error);
 }
@@ -302,10 +292,7 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
 
 static basin_status describe(void *context, basin_bundle *checkpoint, basin_error *error) {
     job *j = context;
-    BASIN_TRY(
-        basin_settings_store(checkpoint, "image", &j->model->settings, &basin_image_task, error));
-    return basin_bundle_meta_set(checkpoint, "basin.cut",
-                                 basin_image_input_state(j->input).cut_from, error);
+    return basin_settings_store(checkpoint, "image", &j->model->settings, &basin_image_task, error);
 }
 
 static basin_status write_card(job *j, basin_error *error) {
@@ -365,7 +352,12 @@ static basin_status train(basin_training_result *outcome, job *j, const basin_se
     j->outcome = outcome;
     BASIN_TRY(basin_run_train(outcome, j->run, &task, error));
     if (with_card) BASIN_TRY(write_card(j, error));
-    if (j->data.feeding) *j->data.feeding = basin_image_input_state(j->input);
+    if (!j->data.feeding) return BASIN_OK;
+    basin_picture_feed_counts counts = basin_picture_feed_count(j->feed);
+    *j->data.feeding = (basin_image_feeding){.pictures = j->train.items,
+                                             .kept = counts.kept,
+                                             .unreadable = counts.unreadable,
+                                             .waited = counts.waited};
     return BASIN_OK;
 }
 

@@ -1,6 +1,5 @@
-/* Training on a GPU from pictures kept decoded: the same model file, byte for byte, whether they
- * are kept or not, and whether a run was cut and resumed or not. Skipped, visibly, where there is
- * no device. */
+/* Training on a GPU from JPEG files: the same model file, byte for byte, whether a run was stopped
+ * and resumed or not. Skipped, visibly, where there is no device. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +33,7 @@ typedef struct photos {
     const char *path;
 } photos;
 
-static void photos_open(photos *p, void **state, const char *name, const char *keep,
-                        const char *cut) {
+static void photos_open(photos *p, void **state, const char *name) {
     bench_open(&p->b, state, name, "cuda");
     assert_ok(basin_settings_start(p->b.settings, "photos", &failure));
     basin_image_settings *s = p->b.s;
@@ -45,37 +43,17 @@ static void photos_open(photos *p, void **state, const char *name, const char *k
     p->path = folder_path(p->in, state, "in");
     p->b.train.path = &p->path;
     p->b.train.hold_out = 0;
-    p->b.data.keep_decoded = keep;
-    p->b.data.cut_from = cut;
-}
-
-TEST(pictures_kept_or_not) {
-    static const char *const cuts[] = {"whole", "reduced"};
-    static const char *const keeps[] = {"off", "host"};
-    for (int i = 0; i < 2; i++) {
-        photos p[2];
-        for (int k = 0; k < 2; k++) {
-            photos_open(&p[k], state, keeps[k], keeps[k], cuts[i]);
-            bench_train(&p[k].b, -1, false);
-            assert_string_equal(p[k].b.feeding.keep_decoded, keeps[k]);
-            assert_int_equal(p[k].b.feeding.unreadable, 1);
-            assert_int_equal(p[k].b.skipped, 1);
-            same_file(p[0].b.out, p[k].b.out);
-        }
-        assert_true(p[0].b.feeding.kept == 0 && p[1].b.feeding.kept > 0);
-        for (int k = 0; k < 2; k++) bench_close(&p[k].b);
-    }
 }
 
 TEST(a_stopped_run_resumes) {
     photos whole, cut;
-    photos_open(&whole, state, "whole", NULL, NULL);
+    photos_open(&whole, state, "whole");
     bench_train(&whole.b, -1, false);
-    assert_string_equal(whole.b.feeding.keep_decoded, "host");
-    photos_open(&cut, state, "cut", NULL, NULL);
+    assert_int_equal(whole.b.feeding.unreadable, 1);
+    assert_int_equal(whole.b.skipped, 1);
+    photos_open(&cut, state, "cut");
     basin_training_result o = bench_train(&cut.b, 5, false);
     assert_true(o.stopped && o.steps == 5);
-    cut.b.data.keep_decoded = "off";
     o = bench_train(&cut.b, -1, true);
     assert_true(o.resumed && !o.stopped);
     same_file(whole.b.out, cut.b.out);

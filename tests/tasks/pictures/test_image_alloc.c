@@ -53,7 +53,7 @@ static basin_status train(void *context) {
     basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
     if (!status) status = basin_pictures_from_memory(&pictures, s->picture, COUNT, NULL);
     basin_image_source source = {.pictures = pictures, .hold_out = 1};
-    basin_image_data data = {.train = &source, .keep_decoded = "off", .threads = 1};
+    basin_image_data data = {.train = &source, .threads = 1};
     basin_training_options training = {.backend = backend, .log = s->log, .log_every = 1};
     if (!status) status = basin_image_train(&model, &outcome, s->settings, &data, &training, NULL);
     if (!status) status = basin_image_write(s->model, model, BASIN_F32, NULL);

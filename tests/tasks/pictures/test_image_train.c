@@ -82,46 +82,6 @@ TEST(rest_points_are_trained_and_resumed) {
     basin_image_close(model);
 }
 
-static int count_lines(const char *path) {
-    size_t size;
-    int lines = 0;
-    char *text = slurp(&size, path);
-    for (size_t i = 0; i < size; i++) lines += text[i] == '\n';
-    free(text);
-    return lines;
-}
-
-/* Generated pictures are never reduced: where crops are cut from changes nothing, and a run goes on
- * with what it began with. */
-TEST(kept_pictures_train_the_same) {
-    BASIN_AT_EXIT(bench_close) bench plain, kept;
-    bench_tiny(&plain, state, "plain");
-    plain.data.keep_decoded = "off";
-    bench_train(&plain, -1, false);
-    assert_string_equal(plain.feeding.keep_decoded, "off");
-    assert_string_equal(plain.feeding.cut_from, "files");
-    bench_tiny(&kept, state, "kept");
-    kept.data.keep_decoded = "host";
-    kept.training.score_every = 3;
-    kept.training.log_every = 1;
-    bench_train(&kept, 7, false);
-    assert_string_equal(kept.feeding.keep_decoded, "host");
-    assert_string_equal(kept.feeding.cut_from, "whole");
-    kept.training.resume = true;
-    kept.data.cut_from = "reduced";
-    bench_refused(&kept, BASIN_BAD_VALUE, "its crops are cut from 'whole', not 'reduced'");
-    kept.data.cut_from = "auto";
-    kept.data.keep_decoded = "off";
-    bench_train(&kept, -1, true);
-    assert_string_equal(kept.feeding.keep_decoded, "off");
-    assert_string_equal(kept.feeding.cut_from, "whole");
-    same_file(plain.out, kept.out);
-    assert_int_equal(count_lines(kept.log), 20 + 4);
-    kept.training.resume = false;
-    kept.data.keep_decoded = "disk";
-    bench_refused(&kept, BASIN_BAD_VALUE, "keep_decoded is 'disk'; expected auto, off or host");
-}
-
 TEST(another_configuration_does_not_resume) {
     BASIN_AT_EXIT(bench_close) bench b;
     bench_tiny(&b, state, "other");

@@ -34,7 +34,7 @@ basin_status basin_augment_check(const basin_augment *augment, basin_error *erro
 typedef struct basin_scratch {
     float *memory, *plane;
     size_t capacity, plane_capacity;
-    basin_picture picture, spare;
+    basin_picture picture;
 } basin_scratch;
 void basin_scratch_free(basin_scratch *scratch);
 

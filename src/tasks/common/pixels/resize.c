@@ -18,7 +18,6 @@ static float *scratch_take(basin_scratch *scratch, size_t count) {
 void basin_scratch_free(basin_scratch *scratch) {
     BASIN_FREE(scratch->memory, scratch->plane);
     basin_picture_free(&scratch->picture);
-    basin_picture_free(&scratch->spare);
     *scratch = (basin_scratch){0};
 }
 

@@ -63,7 +63,8 @@ static basin_status exhibit_new(basin_image_exhibit *e, basin_image_model *model
     }
     basin_image_set chosen = {.pictures = set->pictures, .item = e->index, .items = count};
     BASIN_TRY(basin_image_runner_new(&runner, model, BATCH, error));
-    BASIN_TRY(basin_image_feed(&feed, &chosen, &model->settings, BATCH, false, 0, watch, error));
+    BASIN_TRY(basin_image_feed(&feed, &chosen, &model->settings,
+                               &(basin_picture_feed_config){.batch = BATCH}, watch, error));
     basin_status status = complete(e, model, feed, &runner, error);
     basin_picture_feed_free(feed);
     return status;

@@ -35,7 +35,7 @@ struct basin_picture_feed {
     int ring;
     pthread_t worker[MAX_THREADS];
     int workers;
-    basin_kept *kept;    /* [items] decoded pictures, NULL where none are kept */
+    basin_picture *kept; /* [items] decoded pictures, NULL where none are kept */
     atomic_uchar *noted; /* [items] 1 once it could not be read */
     atomic_uchar *held;  /* [items] 1 while one thread keeps it, 2 once it is there */
     atomic_size_t kept_bytes;
@@ -60,8 +60,7 @@ int basin_pictures_threads(int asked, int max) {
 
 /* ---- one picture ---- */
 
-static void keep(basin_picture_feed *feed, int64_t k, const basin_picture *picture, int64_t height,
-                 int64_t width) {
+static void keep(basin_picture_feed *feed, int64_t k, const basin_picture *picture) {
     size_t bytes = (size_t)picture->height * (size_t)picture->width * (size_t)picture->channels;
     unsigned char none = 0;
     if (!feed->kept || !atomic_compare_exchange_strong(&feed->held[k], &none, 1)) return;
@@ -69,20 +68,16 @@ static void keep(basin_picture_feed *feed, int64_t k, const basin_picture *pictu
         atomic_fetch_sub(&feed->kept_bytes, bytes);
         return; /* stays 1: nobody tries again */
     }
-    basin_picture copy = {0};
-    if (basin_picture_resize_memory(&copy, picture->height, picture->width, picture->channels,
-                                    NULL))
-        return;
-    memcpy(copy.pixel, picture->pixel, bytes);
-    feed->kept[k] = (basin_kept){height, width, copy};
-    atomic_store(&feed->held[k], 2);
+    if (!basin_picture_copy(&feed->kept[k], picture, NULL)) atomic_store(&feed->held[k], 2);
 }
 
-/* Whether a JPEG of this size might be reduced while decoded; such are not kept. */
-static bool may_reduce(const basin_augment *a, int64_t height, int64_t width) {
+/* Whether some crop of a JPEG is reduced while it is decoded; such pictures are not kept, so that
+ * a crop has the same values whether there is memory to keep pictures or not. */
+static bool may_reduce(const basin_augment *a, const basin_decoder *d) {
     basin_drawn drawn;
-    basin_augment_draw(&drawn, a, height, width, 0, 0, 0);
-    drawn.resize.box = (basin_box){0, 0, (double)height, (double)width};
+    if (d->png || d->webp) return false;
+    basin_augment_draw(&drawn, a, d->height, d->width, 0, 0, 0);
+    drawn.resize.box = (basin_box){0, 0, (double)d->height, (double)d->width};
     return basin_augment_reduction(a, &drawn.resize) > 1;
 }
 
@@ -98,34 +93,23 @@ static basin_status fill_encoded(float *values, basin_picture_feed *feed, int64_
     basin_pictures_name(name, c->pictures, index);
     BASIN_TRY(basin_decoder_open(&decoder, fetched->bytes, fetched->size, name, error));
     basin_augment_draw(&drawn, &c->augment, decoder.height, decoder.width, c->seed, epoch, index);
-    all = all && !may_reduce(&c->augment, decoder.height, decoder.width);
+    all = all && !may_reduce(&c->augment, &decoder);
     basin_status status =
         basin_augment_decode(&scratch->picture, &drawn, &c->augment, &decoder, all, error);
     basin_decoder_close(&decoder);
     if (status) return status;
-    if (all) keep(feed, k, &scratch->picture, decoder.height, decoder.width);
+    if (all) keep(feed, k, &scratch->picture);
     return basin_augment_run(values, &c->augment, &drawn, &scratch->picture, scratch, error);
 }
 
-static basin_status fill_kept(float *values, basin_picture_feed *feed, int64_t k, int64_t epoch,
-                              const basin_kept *kept, basin_scratch *scratch, basin_error *error) {
+static basin_status fill_pixels(float *values, basin_picture_feed *feed, int64_t k, int64_t epoch,
+                                const basin_picture *picture, basin_scratch *scratch,
+                                basin_error *error) {
     const basin_picture_feed_config *c = &feed->config;
     basin_drawn drawn;
-    basin_kept_draw(&drawn, &c->augment, kept, c->seed, epoch, feed->item[k]);
-    return basin_augment_run(values, &c->augment, &drawn, &kept->picture, scratch, error);
-}
-
-/* From the form that is kept, whether there is memory to keep it or not. */
-static basin_status fill_whole(float *values, basin_picture_feed *feed, int64_t k, int64_t epoch,
-                               basin_scratch *scratch, basin_error *error) {
-    const basin_picture_feed_config *c = &feed->config;
-    basin_kept fresh = {.picture = scratch->picture};
-    basin_status status = basin_kept_load(&fresh, c->pictures, feed->item[k], c->cut,
-                                          c->augment.size, &scratch->spare, error);
-    scratch->picture = fresh.picture;
-    if (status) return status;
-    keep(feed, k, &fresh.picture, fresh.height, fresh.width);
-    return fill_kept(values, feed, k, epoch, &fresh, scratch, error);
+    basin_augment_draw(&drawn, &c->augment, picture->height, picture->width, c->seed, epoch,
+                       feed->item[k]);
+    return basin_augment_run(values, &c->augment, &drawn, picture, scratch, error);
 }
 
 /* Item k of this epoch into `values`. */
@@ -134,8 +118,7 @@ static basin_status fill(float *values, basin_picture_feed *feed, int64_t k, int
     const basin_picture_feed_config *c = &feed->config;
     basin_fetched fetched;
     if (feed->kept && atomic_load(&feed->held[k]) == 2)
-        return fill_kept(values, feed, k, epoch, &feed->kept[k], scratch, error);
-    if (c->cut != BASIN_CUT_FILES) return fill_whole(values, feed, k, epoch, scratch, error);
+        return fill_pixels(values, feed, k, epoch, &feed->kept[k], scratch, error);
     basin_status status =
         basin_pictures_fetch(&fetched, &scratch->picture, c->pictures, feed->item[k], error);
     bool all = feed->kept && atomic_load(&feed->held[k]) == 0;
@@ -146,8 +129,7 @@ static basin_status fill(float *values, basin_picture_feed *feed, int64_t k, int
         status = fill_encoded(values, feed, k, epoch, &fetched, false, scratch, error);
     basin_map_close(&fetched.map);
     if (status || fetched.bytes) return status;
-    basin_kept raw = {scratch->picture.height, scratch->picture.width, scratch->picture};
-    return fill_kept(values, feed, k, epoch, &raw, scratch, error);
+    return fill_pixels(values, feed, k, epoch, &scratch->picture, scratch, error);
 }
 
 /* Records that an item cannot be read, with the reason, for the reader to report. */
@@ -442,8 +424,7 @@ void basin_picture_feed_free(basin_picture_feed *feed) {
     for (int i = 0; feed->slot && i < feed->ring; i++) {
         BASIN_FREE(feed->slot[i].values, feed->slot[i].index);
     }
-    for (int64_t i = 0; feed->kept && i < feed->items; i++)
-        basin_picture_free(&feed->kept[i].picture);
+    for (int64_t i = 0; feed->kept && i < feed->items; i++) basin_picture_free(&feed->kept[i]);
     pthread_cond_destroy(&feed->work);
     pthread_cond_destroy(&feed->ready);
     pthread_mutex_destroy(&feed->lock);

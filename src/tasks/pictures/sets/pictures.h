@@ -120,33 +120,6 @@ basin_status basin_archive_parse(basin_shelf *shelf, const uint8_t *bytes, size_
 /* Keeps entries whose path has a folder `split` ("val.." for "test"); whether there were such. */
 void basin_shelf_divide(basin_shelf *shelf, const char *split, bool *divided);
 
-/* ---- The form in which a picture is kept: decoded whole, perhaps reduced, 8 bits per value. Crops
- * are drawn by the size that the picture has in its file and then cut from the kept pixels, so that
- * reducing changes how sharp a crop is, not what it shows ---- */
-
-enum { BASIN_KEPT_SIDES = 64 }; /* the longest side kept, in sides of the crop */
-
-typedef struct basin_kept {
-    int64_t height, width; /* in the file, upright */
-    basin_picture picture; /* the same, or smaller */
-} basin_kept;
-
-/* The sizes that a picture is kept with, for crops of `size` pixels; cut is not BASIN_CUT_FILES. */
-void basin_kept_sizes(int64_t *kept_height, int64_t *kept_width, int64_t height, int64_t width,
-                      basin_cut cut, int64_t size);
-
-/* Picture i in the form to keep. Memory of `kept->picture` is reused; `spare` is for decoding. */
-basin_status basin_kept_load(basin_kept *kept, const basin_pictures *pictures, int64_t i,
-                             basin_cut cut, int64_t size, basin_picture *spare, basin_error *error);
-
-/* What is drawn for a picture, with the box in pixels as they are kept. */
-void basin_kept_draw(basin_drawn *drawn, const basin_augment *augment, const basin_kept *kept,
-                     uint64_t seed, int64_t epoch, int64_t index);
-
-/* What all pictures would take decoded, by some of the headers. Unreadable ones count as 0. */
-double basin_kept_estimate(const basin_pictures *pictures, const int64_t *item, int64_t items,
-                           basin_cut cut, int64_t size);
-
 /* ---- A permutation of 0 .. n - 1 asked for at any place, keyed by (seed, epoch) ---- */
 
 int64_t basin_order_at(int64_t place, int64_t n, uint64_t seed, int64_t epoch);
