@@ -68,18 +68,19 @@ static basin_status make_image(subject *s, basin_error *error) {
     basin_image_source source = {.pictures = pictures};
     basin_image_data data = {.train = &source};
     basin_training_options training = {.backend = s->backend};
-    if (!status) status = basin_image_train(&s->image, &outcome, settings, &data, &training, error);
-    basin_pictures_free(pictures);
+    if (!status)
+        status = basin_image_train(&s->image, &outcome, NULL, settings, &data, &training, error);
+    basin_pictures_close(pictures);
     basin_settings_free(settings);
     return status;
 }
 
 static basin_status ask_image(subject *s, int64_t i, basin_error *error) {
-    basin_image_completion done;
-    basin_image_completing how = {.ratio = 0.5, .stream = (uint64_t)i};
+    basin_image_complete_result done = {0};
+    basin_image_complete_options how = {.ratio = 0.5, .stream = (uint64_t)i};
     basin_status status =
         basin_image_complete(&done, s->image, &s->picture[i % PICTURES], 1, &how, error);
-    if (!status) basin_image_completion_free(&done);
+    if (!status) basin_image_complete_result_free(&done);
     return status;
 }
 

@@ -13,9 +13,9 @@ static void train(basin_backend *backend) {
     basin_image_data data = {.train = &source};
     basin_training_options training = {.backend = backend, .output = path};
     basin_training_result outcome = {.size = sizeof outcome};
-    must(basin_image_train(NULL, &outcome, settings, &data, &training, &error));
+    must(basin_image_train(NULL, &outcome, NULL, settings, &data, &training, &error));
     printf("trained for %d epochs, %d parameters\n", (int)outcome.epochs, (int)outcome.parameters);
-    basin_pictures_free(pictures);
+    basin_pictures_close(pictures);
     basin_settings_free(settings);
 }
 
@@ -36,8 +36,8 @@ int main(void) {
     weave(&picture, 1003);
 
     basin_image_model *model;
-    basin_image_completion done;
-    basin_image_completing how = {.rectangle = {5, 4, 6, 5}};
+    basin_image_complete_result done = {0};
+    basin_image_complete_options how = {.rectangle = {5, 4, 6, 5}};
     must(basin_image_open(&model, path, backend, &error));
     must(basin_image_complete(&done, model, &picture, 1, &how, &error));
     printf("%d of %d pixels are missing\n", (int)done.missing,
@@ -47,7 +47,7 @@ int main(void) {
     printf("the completed hole is %s than grey\n",
            filled < grey / 5 ? "more than five times nearer to the truth" : "hardly better");
 
-    basin_image_completion_free(&done);
+    basin_image_complete_result_free(&done);
     basin_image_close(model);
     basin_picture_free(&picture);
     basin_backend_close(backend);

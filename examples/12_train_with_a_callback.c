@@ -32,20 +32,20 @@ int main(void) {
 
     basin_image_model *model;
     basin_training_result outcome = {.size = sizeof outcome};
-    must(basin_image_train(&model, &outcome, settings, &data, &training, &error));
+    must(basin_image_train(&model, &outcome, NULL, settings, &data, &training, &error));
     printf("%s, %s\n", outcome.stopped ? "stopped by the callback" : "ran to its end",
            outcome.epochs < 50 ? "in less than half of the epochs" : "late");
 
     /* What was learnt until then is in the model. */
-    basin_image_scores scores;
-    basin_image_scoring scoring = {.source = &source, .masks = 2};
-    must(basin_image_score(&scores, model, &scoring, &error));
+    basin_image_evaluate_result scores = {0};
+    basin_image_evaluate_options scoring = {.source = &source, .masks = 2};
+    must(basin_image_evaluate(&scores, model, &scoring, &error));
     printf("%d pictures that it never saw: the error is %s half of the first epoch's\n",
            (int)scores.pictures, scores.mse < w.first / 2 ? "below" : "above");
 
-    basin_image_scores_free(&scores);
+    basin_image_evaluate_result_free(&scores);
     basin_image_close(model);
-    basin_pictures_free(pictures);
+    basin_pictures_close(pictures);
     basin_settings_free(settings);
     basin_backend_close(backend);
     return 0;

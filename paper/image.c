@@ -188,7 +188,7 @@ static basin_picture_feed *open_feed(const basin_pictures *pictures, const int64
                                      int64_t items, bool training) {
     static const double mean[3] = {0.485, 0.456, 0.406}, deviation[3] = {0.229, 0.224, 0.225};
     basin_augment view = {.size = set.size, .patch = set.patch, .channels = (int)set.channels};
-    view.fit = training ? BASIN_FIT_RANDOM : BASIN_FIT_CROP;
+    view.fit = training ? BASIN_PICTURE_FIT_RANDOM : BASIN_PICTURE_FIT_CROP;
     view.enlarge = 256.0 / 224;
     view.scale_low = set.crop_scale, view.scale_high = 1;
     view.ratio_low = 3.0 / 4, view.ratio_high = 4.0 / 3;
@@ -247,7 +247,7 @@ static void train(model *m, basin_store *store, const basin_pictures *pictures) 
     basin_picture_feed *feed = open_feed(pictures, NULL, 0, true);
     double sum = 0, loss;
     for (int64_t step = 0; step < set.epochs * per_epoch; step++) {
-        basin_picture_feed_batch batch;
+        basin_picture_feed_batch batch = {0};
         must(basin_picture_feed_next(&batch, feed, &error));
         for (int64_t i = 0; i < B; i++)
             draw_mask(replaced + i * N, occluded + i * N, set.keep, (uint64_t)set.seed ^ MASK_SEED,
@@ -348,7 +348,7 @@ static void evaluate(model *m, basin_store *store, const basin_pictures *picture
     basin_picture_feed *feed = open_feed(pictures, item, items, false);
     double mse[set.masks], mean, deviation;
     memset(mse, 0, sizeof mse);
-    for (basin_picture_feed_batch batch;; seen += batch.count) {
+    for (basin_picture_feed_batch batch = {0};; seen += batch.count) {
         must(basin_picture_feed_next(&batch, feed, &error));
         if (!batch.count) break;
         for (int64_t draw = set.masks - 1; draw >= 0; draw--) {
@@ -380,8 +380,9 @@ int main(int argc, char **argv) {
     basin_engine engine = open_engine();
     check_options();
     basin_pictures *train_set, *test_set;
-    must(basin_pictures_open(&train_set, (const char *[]){argv[1]}, 1, "train", &error));
-    must(basin_pictures_open(&test_set, (const char *[]){argv[1]}, 1, "test", &error));
+    must(basin_pictures_open(&train_set, (const char *[]){argv[1]}, 1, BASIN_PICTURES_TRAIN,
+                             &error));
+    must(basin_pictures_open(&test_set, (const char *[]){argv[1]}, 1, BASIN_PICTURES_TEST, &error));
     if (!basin_pictures_divided(test_set)) quit(argv[1], "expected parts \"train\" and \"test\"");
     basin_expr energy[set.steps + 1];
     model m = {.energy = energy};
@@ -393,5 +394,5 @@ int main(int argc, char **argv) {
     evaluate(&m, engine.store, test_set);
     basin_params_free(&m.params);
     basin_engine_close(&engine);
-    basin_pictures_free(train_set), basin_pictures_free(test_set);
+    basin_pictures_close(train_set), basin_pictures_close(test_set);
 }

@@ -34,7 +34,7 @@ static void load_vectors(memory *m, const char *path, int64_t limit) {
 static void load_pictures(memory *m, const char *path, int64_t limit) {
     basin_pictures *pictures;
     basin_picture picture = {0}, scaled = {0};
-    must(basin_pictures_open(&pictures, &path, 1, NULL, &error));
+    must(basin_pictures_open(&pictures, &path, 1, BASIN_PICTURES_ALL, &error));
     must(basin_pictures_load(&picture, pictures, 0, &error));
     if (!m->height) m->height = picture.height;
     if (!m->width) m->width = picture.width;
@@ -51,7 +51,7 @@ static void load_pictures(memory *m, const char *path, int64_t limit) {
     }
     basin_picture_free(&picture);
     basin_picture_free(&scaled);
-    basin_pictures_free(pictures);
+    basin_pictures_close(pictures);
 }
 
 static int store(const char *path, const char *patterns) {

@@ -337,9 +337,12 @@ bool basin_is_model(const char *path);
     BASIN_INTEGER(descent.steps, "steps", "N", 0, 10000),                                          \
         BASIN_REAL(descent.alpha, "alpha", "X", 0, 1e6, .more = true)
 
+/* The value of --part; with --hold-out, pictures are held out of the training part. */
+basin_pictures_split basin_split_of(const char *part, bool hold_out);
+
 /* Opens a model on args->compute, to descend as these options say. */
 basin_status basin_args_image(basin_image_model **model, const basin_args *args,
-                              const basin_image_descent *descent, const char *path,
+                              const basin_image_descent_options *descent, const char *path,
                               basin_error *error);
 
 /* ---- networks ---- */

@@ -4,12 +4,17 @@
 
 /* ---- shared ---- */
 
+basin_pictures_split basin_split_of(const char *part, bool hold_out) {
+    if (hold_out || !strcmp(part, "train")) return BASIN_PICTURES_TRAIN;
+    return !strcmp(part, "all") ? BASIN_PICTURES_ALL : BASIN_PICTURES_TEST;
+}
+
 bool basin_is_model(const char *path) {
     return basin_text_ends(path, ".safetensors") || basin_text_ends(path, ".npz");
 }
 
 basin_status basin_args_image(basin_image_model **model, const basin_args *args,
-                              const basin_image_descent *descent, const char *path,
+                              const basin_image_descent_options *descent, const char *path,
                               basin_error *error) {
     BASIN_TRY(basin_image_open(model, path, args->compute, error));
     return basin_image_set_descent(*model, descent, error);
@@ -36,7 +41,7 @@ static basin_image_source source_of(const basin_train_job *job) {
     const train_options *o = (void *)job->o;
     return (basin_image_source){.path = (const char *const *)o->operand,
                                 .paths = o->operands,
-                                .split = "train",
+                                .split = BASIN_PICTURES_TRAIN,
                                 .limit = o->limit,
                                 .hold_out = o->hold_out};
 }
@@ -56,24 +61,25 @@ static basin_status fit(basin_train_job *job, basin_error *error) {
 static basin_status train(basin_train_job *job, basin_error *error) {
     train_options *o = (void *)job->o;
     basin_image_source source = source_of(job);
-    basin_image_source test = {.path = &o->test, .paths = 1, .split = "test"};
-    basin_image_feeding *feeding;
-    BASIN_TRY(BASIN_NEW(&feeding, 1, "a run", error));
-    job->more = feeding;
+    basin_image_source test = {.path = &o->test, .paths = 1, .split = BASIN_PICTURES_TEST};
+    basin_image_data_result *read;
+    BASIN_TRY(BASIN_NEW(&read, 1, "a run", error));
+    read->size = sizeof *read;
+    job->more = read;
     basin_image_data data = {.train = &source,
                              .test = o->test ? &test : NULL,
-                             .threads = o->ranks ? (int)o->threads : 0,
-                             .feeding = feeding};
-    BASIN_TRY(basin_image_train(NULL, &job->outcome, o->settings, &data, &o->training, error));
-    job->things = "pictures", job->count = feeding->pictures;
+                             .threads = o->ranks ? (int)o->threads : 0};
+    BASIN_TRY(
+        basin_image_train(NULL, &job->outcome, read, o->settings, &data, &o->training, error));
+    job->things = "pictures", job->count = read->pictures;
     return BASIN_OK;
 }
 
 static void put_training(basin_record *r, const basin_train_job *job) {
-    const basin_image_feeding *f = job->more;
+    const basin_image_data_result *read = job->more;
     basin_record_fields(r, "unreadable=%lld;.seconds_waiting_for_pictures=%g",
-                        (long long)f->unreadable, f->waited);
-    basin_record_bytes(r, "pictures_kept_bytes|pictures kept", (int64_t)f->kept);
+                        (long long)read->unreadable, read->waited);
+    basin_record_bytes(r, "pictures_kept_bytes|pictures kept", (int64_t)read->kept);
 }
 
 static void close_training(basin_train_job *job) { free(job->more); }
@@ -91,7 +97,7 @@ typedef struct eval_options {
     const char *mask, *part;
     int64_t masks, hold_out, limit, batch, best;
     double ratio;
-    basin_image_descent descent;
+    basin_image_descent_options descent;
 } eval_options;
 #define OPTIONS eval_options
 
@@ -114,14 +120,14 @@ typedef struct evaluation {
     eval_options *o;
     basin_image_model *model;
     basin_pictures *pictures;
-    basin_image_scores scores;
+    basin_image_evaluate_result scores;
 } evaluation;
 
 /* The first of them by their error, or from the end. */
 static void put_extremes(basin_record *r, const char *key, const char *title, const evaluation *e,
                          bool worst) {
-    const basin_image_scores *s = &e->scores;
-    char name[BASIN_PICTURE_NAME];
+    const basin_image_evaluate_result *s = &e->scores;
+    char name[BASIN_MAX_PICTURE_NAME];
     basin_record_table(r, key, title);
     for (int64_t i = 0; i < e->o->best && i < s->pictures; i++) {
         int64_t at = s->order[worst ? s->pictures - 1 - i : i];
@@ -132,7 +138,7 @@ static void put_extremes(basin_record *r, const char *key, const char *title, co
     basin_record_end(r);
 }
 
-#define F(member, ...) BASIN_FIELD(basin_image_scores, member, __VA_ARGS__)
+#define F(member, ...) BASIN_FIELD(basin_image_evaluate_result, member, __VA_ARGS__)
 static const basin_field score_fields[] = {
     F(pictures, "pictures"),
     F(unreadable, "unreadable"),
@@ -149,7 +155,7 @@ static const basin_field score_fields[] = {
 
 static void put_scores(basin_record *r, const void *context) {
     const evaluation *e = context;
-    const basin_image_scores *s = &e->scores;
+    const basin_image_evaluate_result *s = &e->scores;
     double mean, deviation;
     basin_record_struct(r, score_fields, s);
     basin_mean_deviation(&mean, &deviation, s->picture_mse, s->pictures);
@@ -165,7 +171,7 @@ static void put_scores(basin_record *r, const void *context) {
 static basin_status score(void *context, basin_error *error) {
     evaluation *e = context;
     eval_options *o = e->o;
-    const char *split = o->hold_out ? "train" : o->part[0] == 'a' ? NULL : o->part;
+    basin_pictures_split split = basin_split_of(o->part, o->hold_out > 0);
     BASIN_TRY(basin_args_image(&e->model, &o->args, &o->descent, o->operand[0], error));
     basin_note_gamma(&o->args, o->operand[0]);
     BASIN_TRY(basin_pictures_open(&e->pictures, (const char *const *)o->operand + 1,
@@ -174,20 +180,20 @@ static basin_status score(void *context, basin_error *error) {
         basin_note(o, "--part train has no effect: these pictures have no training part");
     basin_image_source source = {
         .pictures = e->pictures, .limit = o->limit, .hold_out = o->hold_out};
-    basin_image_scoring scoring = {.source = &source,
-                                   .masks = (int)o->masks,
-                                   .first_mask = (uint64_t)o->seed,
-                                   .batch = o->batch,
-                                   .watch = &o->watch.watch,
-                                   .holes = o->mask[0] == 'h',
-                                   .ratio = o->ratio};
-    return basin_image_score(&e->scores, e->model, &scoring, error);
+    basin_image_evaluate_options scoring = {.source = &source,
+                                            .masks = (int)o->masks,
+                                            .first_mask = (uint64_t)o->seed,
+                                            .batch = o->batch,
+                                            .watch = &o->watch.watch,
+                                            .holes = o->mask[0] == 'h',
+                                            .ratio = o->ratio};
+    return basin_image_evaluate(&e->scores, e->model, &scoring, error);
 }
 
 static void close_eval(void *context) {
     evaluation *e = context;
-    basin_image_scores_free(&e->scores);
-    basin_pictures_free(e->pictures);
+    basin_image_evaluate_result_free(&e->scores);
+    basin_pictures_close(e->pictures);
     basin_image_close(e->model);
 }
 

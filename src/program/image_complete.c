@@ -15,7 +15,7 @@ typedef struct options {
     int64_t looks, limit;
     double most_hidden, ratio, texture;
     bool plain, frames;
-    basin_image_descent descent;
+    basin_image_descent_options descent;
 } options;
 #define OPTIONS options
 
@@ -82,9 +82,9 @@ static basin_status read_paint(mask_set *m, const char *path, basin_error *error
     int64_t all = m->picture.height * m->picture.width, clear = 0;
     basin_pictures *own;
     BASIN_AT_EXIT(basin_picture_free) basin_picture alpha = {0};
-    BASIN_TRY(basin_pictures_open(&own, &path, 1, NULL, error));
+    BASIN_TRY(basin_pictures_open(&own, &path, 1, BASIN_PICTURES_ALL, error));
     basin_status status = basin_pictures_transparency(&alpha, own, 0, error);
-    basin_pictures_free(own);
+    basin_pictures_close(own);
     BASIN_TRY(status);
     for (int64_t i = 0; alpha.pixel && i < all; i++) clear += alpha.pixel[i] > 0;
     for (int64_t i = 0; clear && i < all; i++) m->picture.pixel[i] = 255 - alpha.pixel[i];
@@ -118,7 +118,7 @@ static basin_status masks_open(mask_set *masks, const char *text, basin_error *e
 /* What is not opaque in picture i itself. */
 static basin_status read_transparency(mask_set *m, const basin_pictures *pictures, int64_t i,
                                       basin_error *error) {
-    char text[BASIN_PICTURE_NAME];
+    char text[BASIN_MAX_PICTURE_NAME];
     BASIN_TRY(basin_pictures_transparency(&m->picture, pictures, i, error));
     for (int64_t k = 0; m->picture.pixel && k < m->picture.height * m->picture.width; k++)
         if (m->picture.pixel[k]) return BASIN_OK;
@@ -141,7 +141,7 @@ static basin_status check_share(const mask_set *m, double most, basin_error *err
 }
 
 /* The hole of picture i, which is called `name` here. `how` borrows from `masks`. */
-static basin_status masks_set(basin_image_completing *how, mask_set *masks, const char *name,
+static basin_status masks_set(basin_image_complete_options *how, mask_set *masks, const char *name,
                               const basin_pictures *pictures, int64_t i, double most,
                               basin_error *error) {
     char path[4096];
@@ -176,7 +176,7 @@ static size_t stem_length(const char *last, const char *number) {
  * second "cat" is "cat-2". */
 static basin_status give_stem(char name[STEM], basin_dictionary *given,
                               const basin_pictures *pictures, int64_t i, basin_error *error) {
-    char text[BASIN_PICTURE_NAME], plain[STEM - 16];
+    char text[BASIN_MAX_PICTURE_NAME], plain[STEM - 16];
     const char *full = basin_pictures_name(text, pictures, i), *slash = strrchr(full, '/');
     const char *last = slash ? slash + 1 : full, *number = strrchr(last, '[');
     int32_t place;
@@ -195,7 +195,7 @@ typedef struct job {
     options *o;
     basin_image_model *model;
     basin_pictures *pictures;
-    basin_image_completing how;
+    basin_image_complete_options how;
     mask_set masks;
     basin_dictionary stems; /* names that were given */
     basin_progress progress;
@@ -219,7 +219,7 @@ static void target(char path[PATH], job *j, const char *name, const char *what) 
     j->replaced += access(path, F_OK) == 0;
 }
 
-static basin_status write_frames(job *j, const char *name, const basin_image_completion *done,
+static basin_status write_frames(job *j, const char *name, const basin_image_complete_result *done,
                                  basin_error *error) {
     char path[PATH], what[40];
     for (int t = 0; t < done->frames; t++) {
@@ -233,8 +233,8 @@ static basin_status write_frames(job *j, const char *name, const basin_image_com
 
 /* A PNG file keeps its depth, its transparency and its profile. */
 static basin_status write_completed(const char *path, const job *j, int64_t i,
-                                    const basin_image_completion *done, basin_error *error) {
-    char original[BASIN_PICTURE_NAME];
+                                    const basin_image_complete_result *done, basin_error *error) {
+    char original[BASIN_MAX_PICTURE_NAME];
     basin_pictures_name(original, j->pictures, i);
     if (access(original, R_OK) == 0) {
         basin_status status =
@@ -245,7 +245,7 @@ static basin_status write_completed(const char *path, const job *j, int64_t i,
 }
 
 static basin_status write_results(job *j, int64_t i, const char *name,
-                                  const basin_image_completion *done, basin_error *error) {
+                                  const basin_image_complete_result *done, basin_error *error) {
     char path[PATH];
     BASIN_AT_EXIT(basin_picture_free) basin_picture strip = {0};
     const basin_picture *row[] = {&done->masked, &done->completed, &done->original};
@@ -267,18 +267,19 @@ static basin_status write_results(job *j, int64_t i, const char *name,
 /* For a model that descends to a fixed point. */
 static void note_convergence(job *j, const char *name) {
     char text[400];
-    basin_convergence convergence = basin_image_take_convergence(j->model);
+    basin_convergence convergence = {.size = sizeof convergence};
+    basin_image_take_convergence(&convergence, j->model);
     if (basin_convergence_describe(text, sizeof text, &convergence))
         basin_note(j->o, "%s: %s", name, text);
 }
 
 /* How far the energy of association fell. */
-static void note_texture(job *j, const char *name, const basin_image_completion *done) {
-    if (!done->texture_steps || !j->o->frames) return;
-    char text[BASIN_PICTURE_NAME] = "";
-    for (int i = 0, at = 0; i < done->texture_steps && at < (int)sizeof text - 20; i++)
+static void note_texture(job *j, const char *name, const basin_image_complete_result *done) {
+    if (!done->energies || !j->o->frames) return;
+    char text[BASIN_MAX_PICTURE_NAME] = "";
+    for (int i = 0, at = 0; i < done->energies && at < (int)sizeof text - 20; i++)
         at +=
-            snprintf(text + at, sizeof text - (size_t)at, "%s%.4f", i ? " " : "", done->texture[i]);
+            snprintf(text + at, sizeof text - (size_t)at, "%s%.4f", i ? " " : "", done->energy[i]);
     basin_note(j->o, "%s: energy of the texture by step, per pixel: %s", name, text);
 }
 
@@ -295,7 +296,7 @@ static void note_dark(job *j) {
 /* A picture that cannot be read or has no usable mask is left out; a failure that all pictures
  * would share is an error. */
 static basin_status skip(job *j, int64_t i, basin_status status, basin_error *error) {
-    char text[BASIN_PICTURE_NAME];
+    char text[BASIN_MAX_PICTURE_NAME];
     const char *name = basin_pictures_name(text, j->pictures, i);
     if (status == BASIN_NO_MEMORY || status == BASIN_UNSUPPORTED) return status;
     bool named = !strncmp(error->text, name, strlen(name)); /* by what could not be read */
@@ -308,7 +309,7 @@ static basin_status skip(job *j, int64_t i, basin_status status, basin_error *er
 
 static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basin_error *error) {
     char name[STEM];
-    basin_image_completion done;
+    basin_image_complete_result done = {.size = sizeof done};
     BASIN_TRY(give_stem(name, &j->stems, j->pictures, i, error));
     j->how.stream = (uint64_t)i;
     basin_status status = basin_pictures_load(picture, j->pictures, i, error);
@@ -320,7 +321,7 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
     note_texture(j, name, &done);
     note_dark(j);
     status = write_results(j, i, name, &done, error);
-    basin_image_completion_free(&done);
+    basin_image_complete_result_free(&done);
     j->done++;
     return status;
 }
@@ -413,17 +414,17 @@ static basin_status complete(void *context, basin_error *error) {
     char shipped[4096];
     int first = model_first(o);
     const char *model = first ? o->operand[0] : o->model;
-    j->how = (basin_image_completing){.ratio = o->ratio > 0 ? o->ratio : 0.5,
-                                      .seed = (uint64_t)o->seed,
-                                      .resize = !strcmp(o->fit, "resize"),
-                                      .plain = o->plain,
-                                      .looks = (int)o->looks,
-                                      .texture = o->texture,
-                                      .frames = o->frames};
+    j->how = (basin_image_complete_options){.ratio = o->ratio > 0 ? o->ratio : 0.5,
+                                            .seed = (uint64_t)o->seed,
+                                            .resize = !strcmp(o->fit, "resize"),
+                                            .plain = o->plain,
+                                            .looks = (int)o->looks,
+                                            .texture = o->texture,
+                                            .frames = o->frames};
     if (!model) BASIN_TRY(basin_models_find(shipped, sizeof shipped, "photos", error));
     BASIN_TRY(basin_args_image(&j->model, &o->args, &o->descent, model ? model : shipped, error));
     BASIN_TRY(basin_pictures_open(&j->pictures, (const char *const *)o->operand + first,
-                                  o->operands - first, "test", error));
+                                  o->operands - first, BASIN_PICTURES_TEST, error));
     BASIN_TRY(masks_open(&j->masks, o->mask, error));
     BASIN_TRY(open_output(j, error));
     return complete_all(j, error);
@@ -434,7 +435,7 @@ static void close_all(void *context) {
     free(j->masks.rectangle);
     basin_picture_free(&j->masks.picture);
     basin_dictionary_free(&j->stems);
-    basin_pictures_free(j->pictures);
+    basin_pictures_close(j->pictures);
     basin_image_close(j->model);
 }
 

@@ -29,9 +29,9 @@ typedef struct job {
     options *o;
     const char **model, **path;
     int models, paths;
-    char name[400];             /* of the pictures */
-    basin_image_model **opened; /* [models] */
-    basin_image_scores *scores; /* [models] */
+    char name[400];                      /* of the pictures */
+    basin_image_model **opened;          /* [models] */
+    basin_image_evaluate_result *scores; /* [models] */
 } job;
 
 /* The first operand is a model whatever its name; of the others, model files are. */
@@ -58,7 +58,7 @@ static void name_pictures(job *s) {
 }
 
 static void print_done(const options *o, const job *s) {
-    const basin_image_scores *scores = s->scores;
+    const basin_image_evaluate_result *scores = s->scores;
     struct stat file;
     printf("%s: ", o->output);
     if (stat(o->output, &file) == 0) printf("%.1f MB, ", (double)file.st_size / 1e6);
@@ -75,24 +75,19 @@ static basin_status report(job *s, basin_error *error) {
     options *o = s->o;
     basin_image_source source = {.path = s->path,
                                  .paths = s->paths,
-                                 .split = o->hold_out         ? "train"
-                                          : o->part[0] == 'a' ? NULL
-                                                              : o->part,
+                                 .split = basin_split_of(o->part, o->hold_out > 0),
                                  .hold_out = o->hold_out,
-                                 .most = o->limit};
+                                 .max = o->limit};
     BASIN_TRY(BASIN_NEW(&s->scores, s->models, "models", error));
-    basin_image_reporting reporting = {.model = s->model[0],
-                                       .name = s->name,
-                                       .source = &source,
-                                       .masks = (int)o->masks,
-                                       .shown = o->shown,
-                                       .traced = o->traced,
-                                       .extremes = o->extremes,
-                                       .watch = &o->watch.watch,
-                                       .rival = s->opened + 1,
-                                       .rival_name = s->model + 1,
-                                       .rivals = s->models - 1};
-    return basin_image_report(o->json ? NULL : o->output, s->scores, s->opened[0], &reporting,
+    basin_image_report_options how = {.model_name = s->model,
+                                      .name = s->name,
+                                      .source = &source,
+                                      .masks = (int)o->masks,
+                                      .shown = o->shown,
+                                      .traced = o->traced,
+                                      .extremes = o->extremes,
+                                      .watch = &o->watch.watch};
+    return basin_image_report(o->json ? NULL : o->output, s->scores, s->opened, s->models, &how,
                               error);
 }
 
@@ -126,7 +121,8 @@ static basin_status print(void *context, basin_error *error) {
 static void close_all(void *context) {
     job *s = context;
     for (int i = 0; i < s->models && s->opened; i++) basin_image_close(s->opened[i]);
-    for (int i = 0; i < s->models && s->scores; i++) basin_image_scores_free(&s->scores[i]);
+    for (int i = 0; i < s->models && s->scores; i++)
+        basin_image_evaluate_result_free(&s->scores[i]);
     BASIN_FREE(s->scores, s->opened, s->model, s->path);
 }
 

@@ -33,12 +33,12 @@ static basin_status train(basin_image_model **model, const basin_pictures *pictu
     source.pictures = pictures;
     data.train = &source;
     training.backend = backend;
-    return basin_image_train(model, &outcome, settings, &data, &training, &error);
+    return basin_image_train(model, &outcome, NULL, settings, &data, &training, &error);
 }
 
 static basin_status use(basin_image_model *model, const basin_pictures *pictures) {
-    basin_image_completing how;
-    basin_image_completion done;
+    basin_image_complete_options how;
+    basin_image_complete_result done = {0};
     basin_picture picture;
     memset(&how, 0, sizeof how);
     memset(&picture, 0, sizeof picture);
@@ -47,7 +47,7 @@ static basin_status use(basin_image_model *model, const basin_pictures *pictures
     if (!status) status = basin_image_complete(&done, model, &picture, 1, &how, &error);
     if (!status) {
         printf("%d pixels completed\n", (int)done.missing);
-        basin_image_completion_free(&done);
+        basin_image_complete_result_free(&done);
     }
     basin_picture_free(&picture);
     return status;
@@ -63,11 +63,11 @@ int main(void) {
     memset(&compute, 0, sizeof compute);
     compute.threads = 1;
     if (!settings || basin_backend_open(&backend, &compute, &error) ||
-        basin_pictures_open(&pictures, &path, 1, NULL, &error) ||
+        basin_pictures_open(&pictures, &path, 1, BASIN_PICTURES_ALL, &error) ||
         train(&model, pictures, backend, settings) || use(model, pictures))
         return fprintf(stderr, "%s\n", error.text), 1;
     basin_image_close(model);
-    basin_pictures_free(pictures);
+    basin_pictures_close(pictures);
     basin_backend_close(backend);
     basin_settings_free(settings);
     return 0;

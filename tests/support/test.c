@@ -37,5 +37,5 @@ void test_failure(basin_status found, basin_status wanted, const char *part, con
 
 void free_network(basin_network **network) { basin_network_close(*network); }
 void free_bundle(basin_bundle **bundle) { basin_bundle_free(*bundle); }
-void free_pictures(basin_pictures **pictures) { basin_pictures_free(*pictures); }
+void free_pictures(basin_pictures **pictures) { basin_pictures_close(*pictures); }
 void free_graph(basin_graph **graph) { basin_graph_free(*graph); }

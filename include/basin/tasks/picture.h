@@ -26,7 +26,7 @@ typedef struct basin_picture {
 
 /* Pictures with more pixels are refused: no photograph is that large, but a malicious file may
  * claim it. */
-#define BASIN_PICTURE_PIXELS ((int64_t)1 << 29)
+#define BASIN_MAX_PICTURE_PIXELS ((int64_t)1 << 29)
 
 /* Gives `picture` these sizes; it must be zeroed or hold a picture, whose memory is reused. The
  * pixels are undefined. */
@@ -75,9 +75,9 @@ BASIN_API basin_status basin_picture_from_floats(basin_picture *picture,
  * the centre. Values 0 .. 1 are normalised and come as patches. */
 
 typedef enum basin_picture_fit {
-    BASIN_FIT_CROP,    /* short side to size * enlarge, then the centre */
-    BASIN_FIT_STRETCH, /* the whole picture, aspect lost */
-    BASIN_FIT_RANDOM,  /* a random part: training */
+    BASIN_PICTURE_FIT_CROP,    /* short side to size * enlarge, then the centre */
+    BASIN_PICTURE_FIT_STRETCH, /* the whole picture, aspect lost */
+    BASIN_PICTURE_FIT_RANDOM,  /* a random part: training */
 } basin_picture_fit;
 
 typedef struct basin_augment {

@@ -8,7 +8,7 @@
  *     "shapes:COUNT:SEED:HxWxC", generated shapes and textures that need no file; what is left
  *     out ("shapes:", "shapes:512") is 60000 (10000 in the split "test"), seed 1 and 28x28x1
  *
- * Loading is safe from any number of threads at once. */
+ * Any number of threads may read one collection at once. */
 #ifndef BASIN_TASKS_PICTURES_H
 #define BASIN_TASKS_PICTURES_H
 
@@ -22,20 +22,27 @@ extern "C" {
 
 typedef struct basin_pictures basin_pictures;
 
-/* Opens and joins the collections at `paths` places. `split`, "train" or "test", chooses where one
- * knows such halves: the files of MNIST and CIFAR, generated shapes, and folders or archives with
- * subfolders of that name ("val" serves for "test"). NULL takes all there is. */
+/* The part of a collection that has parts: the files of MNIST and CIFAR, generated shapes, and
+ * folders or archives with subfolders "train" and "test" (or "val"). */
+typedef enum basin_pictures_split {
+    BASIN_PICTURES_ALL,
+    BASIN_PICTURES_TRAIN,
+    BASIN_PICTURES_TEST,
+} basin_pictures_split;
+
+/* Opens and joins the collections at `paths` places. */
 BASIN_API basin_status basin_pictures_open(basin_pictures **pictures, const char *const *path,
-                                           int paths, const char *split, basin_error *error);
-BASIN_API void basin_pictures_free(basin_pictures *pictures);
+                                           int paths, basin_pictures_split split,
+                                           basin_error *error);
+BASIN_API void basin_pictures_close(basin_pictures *pictures);
 BASIN_API int64_t basin_pictures_count(const basin_pictures *pictures);
 /* Whether all the collections had the requested split. A collection without it was taken whole; the
  * caller may then hold some pictures out. */
 BASIN_API bool basin_pictures_divided(const basin_pictures *pictures);
 
 /* Where picture i is from: its path, "archive.tar/folder/a.jpg", "train-images.gz[17]". */
-enum { BASIN_PICTURE_NAME = 512 };
-BASIN_API const char *basin_pictures_name(char text[BASIN_PICTURE_NAME],
+enum { BASIN_MAX_PICTURE_NAME = 512 };
+BASIN_API const char *basin_pictures_name(char text[BASIN_MAX_PICTURE_NAME],
                                           const basin_pictures *pictures, int64_t i);
 /* Picture i as it is stored, upright; `picture` must be zeroed or hold a picture. */
 BASIN_API basin_status basin_pictures_load(basin_picture *picture, const basin_pictures *pictures,
@@ -57,9 +64,11 @@ BASIN_API basin_status basin_pictures_from_memory(basin_pictures **pictures,
  * and left out: in training the next one takes its place, in evaluation its batch is one smaller.
  */
 
+/* One thread at a time may use a feed. */
 typedef struct basin_picture_feed basin_picture_feed;
 
 typedef struct basin_picture_feed_config {
+    size_t size;                    /* sizeof(basin_picture_feed_config), or 0 */
     const basin_pictures *pictures; /* borrowed, and must outlive the feed */
     const int64_t *item;            /* [items] which of them, copied; NULL: all */
     int64_t items;
@@ -78,6 +87,7 @@ typedef struct basin_picture_feed_config {
 } basin_picture_feed_config;
 
 typedef struct basin_picture_feed_batch {
+    size_t size;          /* set by the caller */
     const float *values;  /* [count, N, P] or [count, c, size, size]; until the next call */
     const int64_t *index; /* [count] number of each picture in `pictures` */
     int64_t count;

@@ -2,6 +2,7 @@
 #include "tasks/pictures/image.h"
 
 #include "base/clock.h"
+#include "base/sized.h"
 #include "base/sort.h"
 #include "basin/tasks/metrics.h"
 #include "basin/tasks/metrics_picture.h"
@@ -9,8 +10,8 @@
 typedef struct state {
     basin_image_model *model;
     const basin_image_set *set;
-    const basin_image_scoring *scoring;
-    basin_image_scores *scores;
+    const basin_image_evaluate_options *scoring;
+    basin_image_evaluate_result *scores;
     basin_image_runner runner;
     basin_picture_feed *feed;
     int64_t batch, tokens, values; /* B, N, P */
@@ -112,8 +113,8 @@ static basin_status score_picture(state *s, int64_t i, const float *truth, int m
     return BASIN_OK;
 }
 
-void basin_image_score_mask(uint8_t *mask, const basin_image_settings *settings, int64_t index,
-                            uint64_t mask_seed) {
+void basin_image_evaluate_mask(uint8_t *mask, const basin_image_settings *settings, int64_t index,
+                               uint64_t mask_seed) {
     basin_image_mask_draw(mask, basin_image_tokens(settings), basin_image_occluded(settings), 0,
                           MASK_SEED + mask_seed, (uint64_t)index);
 }
@@ -127,13 +128,13 @@ static void draw_masks(state *s, const basin_picture_feed_batch *batch, uint64_t
             basin_image_hole_draw(mask, c->size / c->patch, MASK_SEED + seed,
                                   (uint64_t)batch->index[i]);
         else
-            basin_image_score_mask(mask, c, batch->index[i], seed);
+            basin_image_evaluate_mask(mask, c, batch->index[i], seed);
     }
 }
 
 static basin_status score_batch(state *s, const basin_picture_feed_batch *batch,
                                 basin_error *error) {
-    basin_image_scores *r = s->scores;
+    basin_image_evaluate_result *r = s->scores;
     int64_t size = s->tokens * s->values;
     for (int64_t i = 0; i < batch->count; i++) r->index[r->pictures + i] = batch->index[i];
     for (int m = 0; m < r->masks; m++) {
@@ -159,7 +160,7 @@ static basin_status score_batch(state *s, const basin_picture_feed_batch *batch,
 static basin_status score_all(state *s, basin_error *error) {
     double begun = basin_clock();
     for (;;) {
-        basin_picture_feed_batch batch;
+        basin_picture_feed_batch batch = {0};
         BASIN_TRY(basin_picture_feed_next(&batch, s->feed, error));
         if (!batch.count) return BASIN_OK;
         BASIN_TRY(score_batch(s, &batch, error));
@@ -170,7 +171,7 @@ static basin_status score_all(state *s, basin_error *error) {
 }
 
 /* Equal errors in the order of the pictures. */
-static basin_status rank(basin_image_scores *scores, basin_error *error) {
+static basin_status rank(basin_image_evaluate_result *scores, basin_error *error) {
     BASIN_SCRATCH_RAW(basin_ranked, all, scores->pictures, "a ranking", error);
     BASIN_TRY(BASIN_NEW_RAW(&scores->order, scores->pictures, "a ranking", error));
     for (int64_t i = 0; i < scores->pictures; i++)
@@ -189,7 +190,7 @@ static void spread(double *mean, double *deviation, state *s, int measure) {
 }
 
 static void summarise(state *s) {
-    basin_image_scores *r = s->scores;
+    basin_image_evaluate_result *r = s->scores;
     r->psnr = r->ssim = r->mean_psnr = NAN;
     double unused;
     spread(&r->mse, &r->mse_deviation, s, MSE);
@@ -259,22 +260,25 @@ static basin_status run(state *s, basin_error *error) {
     BASIN_TRY(rank(s->scores, error));
     summarise(s);
     s->scores->unreadable = basin_picture_feed_count(s->feed).unreadable;
-    basin_convergence convergence = basin_image_take_convergence(s->model);
+    basin_convergence convergence = {.size = sizeof convergence};
+    basin_image_take_convergence(&convergence, s->model);
     basin_convergence_note(s->scoring->watch, "scoring", &convergence);
     return BASIN_OK;
 }
 
-basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model *model,
-                                   const basin_image_set *set, const basin_image_scoring *scoring,
-                                   basin_error *error) {
+basin_status basin_image_evaluate_set(basin_image_evaluate_result *scores, basin_image_model *model,
+                                      const basin_image_set *set,
+                                      const basin_image_evaluate_options *scoring,
+                                      basin_error *error) {
     BASIN_AT_EXIT(end)
     state s = {.model = model, .set = set, .scoring = scoring, .scores = scores};
-    *scores = (basin_image_scores){.masks = scoring->masks > 0 ? scoring->masks : 1};
-    BASIN_TRY_OR(run(&s, error), basin_image_scores_free(scores));
+    *scores = (basin_image_evaluate_result){.size = scores->size,
+                                            .masks = scoring->masks > 0 ? scoring->masks : 1};
+    BASIN_TRY_OR(run(&s, error), basin_image_evaluate_result_free(scores));
     return BASIN_OK;
 }
 
-static basin_status check_masks(const basin_image_scoring *how, basin_error *error) {
+static basin_status check_masks(const basin_image_evaluate_options *how, basin_error *error) {
     if (!(how->ratio >= 0 && how->ratio <= 1))
         return basin_fail(error, BASIN_BAD_VALUE, "ratio is %g; expected 0 to 1", how->ratio);
     if (how->ratio > 0 && how->holes)
@@ -284,17 +288,19 @@ static basin_status check_masks(const basin_image_scoring *how, basin_error *err
     return BASIN_OK;
 }
 
-basin_status basin_image_score(basin_image_scores *scores, basin_image_model *model,
-                               const basin_image_scoring *scoring, basin_error *error) {
+basin_status basin_image_evaluate(basin_image_evaluate_result *scores, basin_image_model *model,
+                                  const basin_image_evaluate_options *scoring, basin_error *error) {
     BASIN_AT_EXIT(basin_image_set_close) basin_image_set set = {0};
-    *scores = (basin_image_scores){0};
+    BASIN_TRY(BASIN_SIZE_CHECK(scores, "basin_image_evaluate_result", error));
+    BASIN_TRY(BASIN_SIZE_CHECK(scoring, "basin_image_evaluate_options", error));
+    *scores = (basin_image_evaluate_result){.size = scores->size};
     BASIN_TRY(check_masks(scoring, error));
     BASIN_TRY(
         basin_image_set_open(&set, scoring->source, true, (uint64_t)model->settings.seed, error));
-    return basin_image_score_set(scores, model, &set, scoring, error);
+    return basin_image_evaluate_set(scores, model, &set, scoring, error);
 }
 
-void basin_image_scores_free(basin_image_scores *scores) {
+void basin_image_evaluate_result_free(basin_image_evaluate_result *scores) {
     BASIN_FREE(scores->index, scores->picture_mse, scores->order);
-    *scores = (basin_image_scores){0};
+    *scores = (basin_image_evaluate_result){.size = scores->size};
 }

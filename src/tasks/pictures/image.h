@@ -119,11 +119,11 @@ struct basin_image_model {
     basin_settings described; /* the same, as callers see them */
     basin_backend *backend;   /* the caller's */
     basin_store *store;
-    int64_t parameters;
+    basin_image_info info; /* of them */
     basin_image_card card;
-    basin_image_descent descent;     /* zeros: as the settings have it */
-    basin_convergence convergence;   /* since they were taken */
-    struct basin_image_runner *kept; /* of the last completion, for the next one; or NULL */
+    basin_image_descent_options descent; /* zeros: as the settings have it */
+    basin_convergence convergence;       /* since they were taken */
+    struct basin_image_runner *kept;     /* of the last completion, for the next one; or NULL */
 };
 
 /* First weights by the settings' seed. */
@@ -255,8 +255,8 @@ basin_status basin_image_start(basin_image_settings *settings, const basin_run *
 /* ---- Scores of a chosen set of pictures, and the masks they are scored with ---- */
 
 /* Mask number `mask_seed` of picture `index`: a separate stream, the same whatever the batch. */
-void basin_image_score_mask(uint8_t *mask /* [N] */, const basin_image_settings *settings,
-                            int64_t index, uint64_t mask_seed);
+void basin_image_evaluate_mask(uint8_t *mask /* [N] */, const basin_image_settings *settings,
+                               int64_t index, uint64_t mask_seed);
 
 /* The mean squared error over the replaced patches of one picture. */
 double basin_image_masked_error(const float *output, /* [N, P] */
@@ -275,9 +275,10 @@ void basin_image_paste(float *out, const float *output, const float *truth, cons
 double basin_image_psnr(float *plane[2], const float *whole, const float *truth,
                         const basin_image_settings *settings);
 
-/* As basin_image_score; the source that `scoring` names is not looked at. */
-basin_status basin_image_score_set(basin_image_scores *scores, basin_image_model *model,
-                                   const basin_image_set *set, const basin_image_scoring *scoring,
-                                   basin_error *error);
+/* As basin_image_evaluate; the source that `scoring` names is not looked at. */
+basin_status basin_image_evaluate_set(basin_image_evaluate_result *scores, basin_image_model *model,
+                                      const basin_image_set *set,
+                                      const basin_image_evaluate_options *scoring,
+                                      basin_error *error);
 
 #endif

@@ -1,4 +1,5 @@
 /* Pictures for image models; see image.h. */
+#include "base/sized.h"
 #include "base/sort.h"
 #include "base/states.h"
 #include "tasks/pictures/image.h"
@@ -29,10 +30,10 @@ static basin_status check(const basin_image_source *s, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a source of pictures has neither a collection "
                           "nor a path; expected one of them");
-    if (s->limit < 0 || s->hold_out < 0 || s->most < 0)
+    if (s->limit < 0 || s->hold_out < 0 || s->max < 0)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "limit is %lld, hold_out %lld, most %lld; expected at least 0",
-                          (long long)s->limit, (long long)s->hold_out, (long long)s->most);
+                          "limit is %lld, hold_out %lld, max %lld; expected at least 0",
+                          (long long)s->limit, (long long)s->hold_out, (long long)s->max);
     return BASIN_OK;
 }
 
@@ -40,6 +41,7 @@ basin_status basin_image_set_open(basin_image_set *set, const basin_image_source
                                   uint64_t seed, basin_error *error) {
     basin_image_source s = source ? *source : (basin_image_source){0};
     *set = (basin_image_set){0};
+    BASIN_TRY(BASIN_SIZE_CHECK(source, "basin_image_source", error));
     BASIN_TRY(check(&s, error));
     if (!s.pictures) BASIN_TRY(basin_pictures_open(&set->opened, s.path, s.paths, s.split, error));
     set->pictures = s.pictures ? s.pictures : set->opened;
@@ -49,15 +51,15 @@ basin_status basin_image_set_open(basin_image_set *set, const basin_image_source
                                          : first_items(set, count, error);
     if (status)
         basin_image_set_close(set);
-    else if (s.most > 0 && s.most < set->items)
-        set->items = s.most;
+    else if (s.max > 0 && s.max < set->items)
+        set->items = s.max;
     else
         set->held = held && s.hold_out > 0;
     return status;
 }
 
 void basin_image_set_close(basin_image_set *set) {
-    basin_pictures_free(set->opened);
+    basin_pictures_close(set->opened);
     free(set->item);
     *set = (basin_image_set){0};
 }

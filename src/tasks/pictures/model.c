@@ -225,6 +225,7 @@ basin_status basin_image_model_bare(basin_image_model **model, const basin_image
     m->settings = *settings;
     basin_image_settings_resolve(&m->settings);
     m->described = (basin_settings){.kind = &basin_image_task, .values = &m->settings};
+    m->info.settings = &m->described;
     m->backend = backend;
     BASIN_TRY_OR(basin_store_new(&m->store, backend, error), basin_image_close(m));
     *model = m;
@@ -238,7 +239,7 @@ static basin_status start(basin_image_model **model, const basin_image_settings 
     BASIN_TRY(basin_image_model_bare(model, settings, backend, error));
     basin_store *store = (*model)->store;
     BASIN_TRY(basin_image_graph_new(&graph, settings, 1, error));
-    (*model)->parameters = basin_params_total(&graph.params);
+    (*model)->info.parameters = basin_params_total(&graph.params);
     return bundle ? basin_params_read(&graph.params, store, bundle, error)
                   : basin_params_init(&graph.params, store, (uint64_t)settings->seed, error);
 }
@@ -285,11 +286,9 @@ void basin_image_close(basin_image_model *model) {
     free(model);
 }
 
-const basin_settings *basin_image_get_settings(const basin_image_model *model) {
-    return &model->described;
+const basin_image_info *basin_image_get_info(const basin_image_model *model) {
+    return &model->info;
 }
-
-int64_t basin_image_parameters(const basin_image_model *model) { return model->parameters; }
 
 /* ---- The settings that a run trains with; see image.h ---- */
 

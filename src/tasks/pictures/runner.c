@@ -1,13 +1,16 @@
 /* Running a model of images on batches of patches; see image.h. */
 #include "base/info.h"
+#include "base/sized.h"
 #include "tasks/pictures/image.h"
 
 /* ---- how a model descends ---- */
 
-basin_status basin_image_set_descent(basin_image_model *model, const basin_image_descent *descent,
+basin_status basin_image_set_descent(basin_image_model *model,
+                                     const basin_image_descent_options *descent,
                                      basin_error *error) {
     enum { MAX_STEPS = 10000 };
-    const basin_image_descent d = *descent;
+    BASIN_TRY(BASIN_SIZE_CHECK(descent, "basin_image_descent_options", error));
+    const basin_image_descent_options d = *descent;
     if (d.steps < 0 || d.steps > MAX_STEPS)
         return basin_fail(error, BASIN_BAD_VALUE, "steps is %lld; expected 0 to %d",
                           (long long)d.steps, MAX_STEPS);
@@ -24,17 +27,16 @@ basin_status basin_image_set_descent(basin_image_model *model, const basin_image
 }
 
 basin_image_settings basin_image_run_settings(const basin_image_model *model) {
-    const basin_image_descent *d = &model->descent;
+    const basin_image_descent_options *d = &model->descent;
     basin_image_settings s = model->settings;
     if (d->steps > 0) s.steps = s.rest_steps = d->steps;
     if (d->alpha > 0) s.alpha = d->alpha;
     return s;
 }
 
-basin_convergence basin_image_take_convergence(basin_image_model *model) {
-    basin_convergence convergence = model->convergence;
+void basin_image_take_convergence(basin_convergence *convergence, basin_image_model *model) {
+    basin_info_fill(convergence, &model->convergence, sizeof model->convergence);
     model->convergence = (basin_convergence){0};
-    return convergence;
 }
 
 /* ---- plans ---- */

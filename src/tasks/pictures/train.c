@@ -23,11 +23,12 @@ typedef struct job {
     basin_shards shards;
     basin_image_set train, test;
     basin_picture_feed *feed;
-    const float *fed;               /* [count, N, P] the feed's last batch */
-    int64_t fed_step;               /* the step that it is of; -1: none */
-    int64_t first, count;           /* the pictures of each batch that are this rank's */
-    uint8_t *mask;                  /* [count, N] */
-    float *replaced, *counts;       /* [count, N] */
+    const float *fed;         /* [count, N, P] the feed's last batch */
+    int64_t fed_step;         /* the step that it is of; -1: none */
+    int64_t first, count;     /* the pictures of each batch that are this rank's */
+    uint8_t *mask;            /* [count, N] */
+    float *replaced, *counts; /* [count, N] */
+    basin_image_data_result read;
     int64_t prepared;               /* the step that the masks are of; -1: none yet */
     int64_t per_epoch, total;       /* steps */
     size_t memory;                  /* bytes of the plan */
@@ -126,7 +127,7 @@ static basin_status make_trainer(job *j, basin_error *error) {
     j->total = j->per_epoch * s->epochs;
     basin_image_graph *g = &j->graph;
     BASIN_TRY(basin_image_graph_new(g, s, s->batch / s->shards, error));
-    j->model->parameters = basin_params_total(&g->params);
+    j->model->info.parameters = basin_params_total(&g->params);
     basin_expr loss = basin_image_net_loss(g->output, g->patches, g->occluded);
     basin_trainer_spec spec = {.adamw = {.beta1 = 0.9,
                                          .beta2 = s->beta2,
@@ -234,7 +235,7 @@ static void prepare(job *j, int64_t step) {
 }
 
 static basin_status await_pictures(job *j, int64_t step, basin_error *error) {
-    basin_picture_feed_batch batch;
+    basin_picture_feed_batch batch = {0};
     if (j->fed_step == step) return BASIN_OK;
     if (j->fed_step + 1 != step || step == 0) basin_picture_feed_seek(j->feed, step);
     j->fed_step = -1;
@@ -278,9 +279,10 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
 static basin_status score(void *context, basin_score *score, const basin_run_place *place,
                           basin_error *error) {
     job *j = context;
-    BASIN_AT_EXIT(basin_image_scores_free) basin_image_scores scores = {0};
-    basin_image_scoring scoring = {.masks = 1, .fast = true};
-    BASIN_TRY(basin_image_score_set(&scores, j->model, &j->test, &scoring, error));
+    BASIN_AT_EXIT(basin_image_evaluate_result_free)
+    basin_image_evaluate_result scores = {0};
+    basin_image_evaluate_options scoring = {.masks = 1, .fast = true};
+    BASIN_TRY(basin_image_evaluate_set(&scores, j->model, &j->test, &scoring, error));
     score->merit = -scores.mse;
     basin_score_add(score, "test_mse", scores.mse);
     basin_watch_note(j->training->watch, "epoch %lld: test MSE %.4f", (long long)place->epoch,
@@ -344,7 +346,7 @@ static basin_status train(basin_training_result *outcome, job *j, const basin_se
     j->training = &j->run->training;
     if (outcome->finished_before) {
         BASIN_TRY(basin_image_open(&j->model, j->training->output, j->training->backend, error));
-        outcome->parameters = j->model->parameters;
+        outcome->parameters = j->model->info.parameters;
         return BASIN_OK;
     }
     BASIN_TRY(make(j, settings, error));
@@ -352,25 +354,26 @@ static basin_status train(basin_training_result *outcome, job *j, const basin_se
     j->outcome = outcome;
     BASIN_TRY(basin_run_train(outcome, j->run, &task, error));
     if (with_card) BASIN_TRY(write_card(j, error));
-    if (!j->data.feeding) return BASIN_OK;
     basin_picture_feed_counts counts = basin_picture_feed_count(j->feed);
-    *j->data.feeding = (basin_image_feeding){.pictures = j->train.items,
-                                             .kept = counts.kept,
-                                             .unreadable = counts.unreadable,
-                                             .waited = counts.waited};
+    j->read = (basin_image_data_result){.pictures = j->train.items,
+                                        .kept = counts.kept,
+                                        .unreadable = counts.unreadable,
+                                        .waited = counts.waited};
     return BASIN_OK;
 }
 
 basin_status basin_image_train(basin_image_model **model, basin_training_result *result,
-                               const basin_settings *settings, const basin_image_data *data,
-                               const basin_training_options *training, basin_error *error) {
+                               basin_image_data_result *read, const basin_settings *settings,
+                               const basin_image_data *data, const basin_training_options *training,
+                               basin_error *error) {
     BASIN_AT_EXIT(job_free) job j = {.data = *data};
     basin_training_result all;
     if (model) *model = NULL;
-    if (j.data.feeding) *j.data.feeding = (basin_image_feeding){0};
+    BASIN_TRY(BASIN_SIZE_CHECK(data, "basin_image_data", error));
     BASIN_TRY(basin_run_begin(&j.run, &all, settings, &basin_image_task, training, error));
     BASIN_TRY(train(&all, &j, settings, model != NULL, error));
     basin_info_fill(result, &all, sizeof all);
+    if (read) basin_info_fill(read, &j.read, sizeof j.read);
     if (model) *model = j.model, j.model = NULL;
     return BASIN_OK;
 }

@@ -13,7 +13,7 @@ typedef struct bench {
     basin_image_source train, test;
     basin_image_data data;
     basin_training_options training;
-    basin_image_feeding feeding;
+    basin_image_data_result read;
     basin_watch watch;
     bool stop;
     int64_t stop_at;
@@ -48,7 +48,8 @@ static inline void bench_open(bench *b, void **state, const char *name, const ch
     b->watch =
         (basin_watch){.show = bench_show, .note = bench_note, .stop = bench_stop, .context = b};
     b->train = (basin_image_source){.path = shapes, .paths = 1, .hold_out = 16};
-    b->data = (basin_image_data){.train = &b->train, .threads = 2, .feeding = &b->feeding};
+    b->data = (basin_image_data){.train = &b->train, .threads = 2};
+    b->read.size = sizeof b->read;
     b->training = (basin_training_options){
         .output = b->out, .log = b->log, .save_every = 1e9, .watch = &b->watch};
     assert_ok(basin_backend_open(&b->training.backend,
@@ -76,7 +77,8 @@ static inline basin_training_result bench_train(bench *b, int64_t stop_at, bool 
     b->stop = false;
     b->stop_at = stop_at;
     b->training.resume = resume;
-    assert_ok(basin_image_train(NULL, &outcome, b->settings, &b->data, &b->training, &failure));
+    assert_ok(
+        basin_image_train(NULL, &outcome, &b->read, b->settings, &b->data, &b->training, &failure));
     return outcome;
 }
 
@@ -84,8 +86,9 @@ static inline void bench_refused(bench *b, basin_status status, const char *text
     basin_error error = {0};
     basin_training_result outcome = {.size = sizeof outcome};
     b->stop = false;
-    assert_int_equal(basin_image_train(NULL, &outcome, b->settings, &b->data, &b->training, &error),
-                     status);
+    assert_int_equal(
+        basin_image_train(NULL, &outcome, &b->read, b->settings, &b->data, &b->training, &error),
+        status);
     if (!strstr(error.text, text)) fail_msg("\"%s\" is not in: %s", text, error.text);
 }
 

@@ -49,7 +49,7 @@ TEST(a_stopped_run_resumes) {
     photos whole, cut;
     photos_open(&whole, state, "whole");
     bench_train(&whole.b, -1, false);
-    assert_int_equal(whole.b.feeding.unreadable, 1);
+    assert_int_equal(whole.b.read.unreadable, 1);
     assert_int_equal(whole.b.skipped, 1);
     photos_open(&cut, state, "cut");
     basin_training_result o = bench_train(&cut.b, 5, false);

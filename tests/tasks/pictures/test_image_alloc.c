@@ -55,10 +55,11 @@ static basin_status train(void *context) {
     basin_image_source source = {.pictures = pictures, .hold_out = 1};
     basin_image_data data = {.train = &source, .threads = 1};
     basin_training_options training = {.backend = backend, .log = s->log, .log_every = 1};
-    if (!status) status = basin_image_train(&model, &outcome, s->settings, &data, &training, NULL);
+    if (!status)
+        status = basin_image_train(&model, &outcome, NULL, s->settings, &data, &training, NULL);
     if (!status) status = basin_image_write(s->model, model, BASIN_F32, NULL);
     basin_image_close(model);
-    basin_pictures_free(pictures);
+    basin_pictures_close(pictures);
     if (backend) basin_backend_close(backend);
     return status;
 }
@@ -67,12 +68,12 @@ static basin_status complete(void *context) {
     scene *s = context;
     basin_backend *backend = NULL;
     basin_image_model *model = NULL;
-    basin_image_completion done[COUNT] = {0};
-    basin_image_completing how = {.rectangle = {1, 1, 4, 4}, .frames = true};
+    basin_image_complete_result done[COUNT] = {0};
+    basin_image_complete_options how = {.rectangle = {1, 1, 4, 4}, .frames = true};
     basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
     if (!status) status = basin_image_open(&model, s->model, backend, NULL);
     if (!status) status = basin_image_complete(done, model, s->picture, COUNT, &how, NULL);
-    for (int i = 0; i < COUNT; i++) basin_image_completion_free(&done[i]);
+    for (int i = 0; i < COUNT; i++) basin_image_complete_result_free(&done[i]);
     basin_image_close(model);
     if (backend) basin_backend_close(backend);
     return status;
@@ -88,12 +89,14 @@ static basin_status report(void *context) {
     if (!status) status = basin_image_open(&model, s->model, backend, NULL);
     if (!status) status = basin_pictures_from_memory(&pictures, s->picture, COUNT, NULL);
     basin_image_source source = {.pictures = pictures};
-    basin_image_reporting reporting = {
-        .model = "m", .name = "pictures", .source = &source, .extremes = 1};
-    if (!status) status = basin_image_report(s->page, NULL, model, &reporting, NULL);
+    basin_image_report_options reporting = {.model_name = (const char *const[]){"m"},
+                                            .name = "pictures",
+                                            .source = &source,
+                                            .extremes = 1};
+    if (!status) status = basin_image_report(s->page, NULL, &model, 1, &reporting, NULL);
     if (status && access(s->page, F_OK) == 0) status = BASIN_IO; /* no page, or a whole one */
     basin_image_close(model);
-    basin_pictures_free(pictures);
+    basin_pictures_close(pictures);
     if (backend) basin_backend_close(backend);
     return status;
 }

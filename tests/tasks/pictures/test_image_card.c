@@ -7,29 +7,29 @@
 static const char *const others[] = {"shapes:40:9:16x16x1"};
 
 /* The scores of the model file `path` on `source`. */
-static basin_status score(basin_image_scores *scores, const bench *b, const char *path,
+static basin_status score(basin_image_evaluate_result *scores, const bench *b, const char *path,
                           const basin_image_source *source, basin_error *error) {
     basin_image_model *model;
-    basin_image_scoring scoring = {.source = source, .fast = true, .watch = &b->watch};
+    basin_image_evaluate_options scoring = {.source = source, .fast = true, .watch = &b->watch};
     basin_status status = basin_image_open(&model, path, b->training.backend, error);
     if (status) return status;
-    status = basin_image_score(scores, model, &scoring, error);
+    status = basin_image_evaluate(scores, model, &scoring, error);
     basin_image_close(model);
     return status;
 }
 
 static void knows(const bench *b, const char *path, const basin_image_source *source,
                   int64_t wanted) {
-    basin_image_scores scores;
+    basin_image_evaluate_result scores = {0};
     assert_ok(score(&scores, b, path, source, &failure));
     assert_int_equal(scores.trained_on, wanted);
     assert_false(scores.trained_on_about);
-    basin_image_scores_free(&scores);
+    basin_image_evaluate_result_free(&scores);
 }
 
 TEST(a_model_knows_what_it_was_trained_on) {
     BASIN_AT_EXIT(bench_close) bench b;
-    basin_image_scores scores;
+    basin_image_evaluate_result scores = {0};
     bench_tiny(&b, state, "seen");
     b.s->epochs = 1;
     bench_train(&b, -1, false);

@@ -37,8 +37,8 @@ static void bench_close(bench *b) {
     basin_backend_close(b->backend);
 }
 
-static basin_image_completion complete(bench *b, const basin_image_completing *spec) {
-    basin_image_completion done;
+static basin_image_complete_result complete(bench *b, const basin_image_complete_options *spec) {
+    basin_image_complete_result done = {0};
     assert_ok(basin_image_complete(&done, b->model, &b->picture, 1, spec, &failure));
     assert_int_equal(done.completed.height, b->picture.height);
     assert_int_equal(done.completed.width, b->picture.width);
@@ -65,8 +65,8 @@ TEST(a_rectangle_is_all_that_changes) {
     for (int i = 0; i < 4; i++) {
         bench b;
         bench_open(&b, i & 2 ? 1 : 3, 37, 50);
-        basin_image_completing spec = {.rectangle = {11, 5, 21, 18}, .resize = i & 1};
-        basin_image_completion done = complete(&b, &spec);
+        basin_image_complete_options spec = {.rectangle = {11, 5, 21, 18}, .resize = i & 1};
+        basin_image_complete_result done = complete(&b, &spec);
         int64_t outside, changed;
         assert_int_equal(done.completed.channels, 3);
         changed = differ(&outside, &done.completed, &b.picture, spec.rectangle);
@@ -77,7 +77,7 @@ TEST(a_rectangle_is_all_that_changes) {
         assert_true(changed > 21 * 18 * 9 / 10);
         assert_int_equal(done.missing, 21 * 18);
         assert_true(done.windows >= (i & 1 ? 1 : 8));
-        basin_image_completion_free(&done);
+        basin_image_complete_result_free(&done);
         bench_close(&b);
     }
 }
@@ -93,12 +93,12 @@ TEST(every_size_is_completed) {
         bench b;
         int64_t outside;
         bench_open(&b, 3, sizes[i].height, sizes[i].width);
-        basin_image_completing spec = {0};
+        basin_image_complete_options spec = {0};
         memcpy(spec.rectangle, sizes[i].hole, sizeof spec.rectangle);
-        basin_image_completion done = complete(&b, &spec);
+        basin_image_complete_result done = complete(&b, &spec);
         differ(&outside, &done.completed, &b.picture, spec.rectangle);
         assert_int_equal(outside, 0);
-        basin_image_completion_free(&done);
+        basin_image_complete_result_free(&done);
         bench_close(&b);
     }
 }
@@ -111,17 +111,17 @@ TEST(a_mask_is_a_rectangle_by_other_means) {
     must(basin_picture_resize_memory(&mask, 40, 33, 1, &error), &error);
     memset(mask.pixel, 0, 40 * 33);
     for (int y = 4; y < 20; y++) memset(mask.pixel + y * 33 + 6, 255, 13);
-    basin_image_completing by_mask = {.mask = &mask};
+    basin_image_complete_options by_mask = {.mask = &mask};
     static const int64_t two[] = {10, 4, 9, 16, 6, 12, 13, 8};
-    basin_image_completing by_rectangle = {
+    basin_image_complete_options by_rectangle = {
         .rectangle = {6, 4, 4, 10}, .more_rectangles = two, .rectangles = 2};
-    basin_image_completion one = complete(&b, &by_mask), other = complete(&b, &by_rectangle);
+    basin_image_complete_result one = complete(&b, &by_mask), other = complete(&b, &by_rectangle);
     assert_int_equal(one.missing, 13 * 16);
     assert_memory_equal(one.completed.pixel, other.completed.pixel, 40 * 33 * 3);
-    basin_image_completion_free(&one);
-    basin_image_completion_free(&other);
+    basin_image_complete_result_free(&one);
+    basin_image_complete_result_free(&other);
     mask.height = 20;
-    basin_image_completion none;
+    basin_image_complete_result none = {0};
     assert_int_equal(basin_image_complete(&none, b.model, &b.picture, 1, &by_mask, &error),
                      BASIN_BAD_SHAPE);
     assert_string_equal(error.text, "the mask has 33 x 20 pixels; expected the picture's 33 x 40");
@@ -130,16 +130,18 @@ TEST(a_mask_is_a_rectangle_by_other_means) {
 TEST(random_masks_have_the_share_asked_for) {
     BASIN_AT_EXIT(bench_close) bench b;
     bench_open(&b, 3, 50, 34);
-    basin_image_completing spec = {.ratio = 0.25, .seed = 3};
-    BASIN_AT_EXIT(basin_image_completion_free) basin_image_completion done = complete(&b, &spec);
+    basin_image_complete_options spec = {.ratio = 0.25, .seed = 3};
+    BASIN_AT_EXIT(basin_image_complete_result_free)
+    basin_image_complete_result done = complete(&b, &spec);
     assert_in_range(done.missing, 24 * 16, 29 * 16); /* of 13 x 9 patches, some of them cut */
 }
 
 TEST(the_last_frame_is_the_completed_picture) {
     BASIN_AT_EXIT(bench_close) bench b;
     bench_open(&b, 3, 24, 20);
-    basin_image_completing spec = {.ratio = 0.5, .resize = true, .frames = true};
-    BASIN_AT_EXIT(basin_image_completion_free) basin_image_completion done = complete(&b, &spec);
+    basin_image_complete_options spec = {.ratio = 0.5, .resize = true, .frames = true};
+    BASIN_AT_EXIT(basin_image_complete_result_free)
+    basin_image_complete_result done = complete(&b, &spec);
     assert_int_equal(done.frames, 3);
     for (int64_t i = 0; i < 24 * 20 * 3; i++) /* other plans round otherwise: a level at most */
         assert_in_range(done.frame[2].pixel[i] + 1 - done.completed.pixel[i], 0, 2);
@@ -149,8 +151,8 @@ TEST(the_last_frame_is_the_completed_picture) {
 TEST(a_batch_is_its_pictures_one_by_one) {
     BASIN_AT_EXIT(bench_close) bench b;
     basin_picture two[2] = {0};
-    basin_image_completion both[2], one;
-    basin_image_completing how = {.ratio = 0.5, .seed = 5};
+    basin_image_complete_result both[2] = {0}, one = {0};
+    basin_image_complete_options how = {.ratio = 0.5, .seed = 5};
     bench_open(&b, 3, 20, 37);
     assert_ok(basin_picture_copy(&two[0], &b.picture, &failure));
     assert_ok(basin_picture_resize_memory(&two[1], 16, 16, 1, &failure));
@@ -163,8 +165,8 @@ TEST(a_batch_is_its_pictures_one_by_one) {
         int64_t values = one.completed.height * one.completed.width * one.completed.channels;
         for (int64_t k = 0; k < values; k++)
             assert_in_range(one.completed.pixel[k] + 1 - both[i].completed.pixel[k], 0, 2);
-        basin_image_completion_free(&one);
-        basin_image_completion_free(&both[i]);
+        basin_image_complete_result_free(&one);
+        basin_image_complete_result_free(&both[i]);
         basin_picture_free(&two[i]);
     }
 }
@@ -176,7 +178,7 @@ TEST(windows_leave_no_seam) {
     static const int64_t left[] = {0, 2, 8, 10};
     BASIN_AT_EXIT(bench_close) bench b;
     basin_filling f = {.levels = 1, .lanes = 1, .copies = 1};
-    basin_image_completing how = {.rectangle = {1, 4, HOLE, 8}};
+    basin_image_complete_options how = {.rectangle = {1, 4, HOLE, 8}};
     float output[16 * 48];
     uint8_t hidden[16];
     bench_open(&b, 3, 16, WIDTH);
@@ -211,7 +213,7 @@ TEST(a_hole_meets_its_rim) {
     enum { SIDE = 40, BOX = 28, AREA = BOX * BOX };
     basin_hole hole;
     BASIN_AT_EXIT(basin_picture_free) basin_picture ramp = {0};
-    basin_image_completing how = {.rectangle = {10, 10, 20, 20}};
+    basin_image_complete_options how = {.rectangle = {10, 10, 20, 20}};
     float flat[AREA], perfect[AREA], shifted[AREA], none[AREA] = {0}, some[AREA];
     assert_ok(basin_picture_resize_memory(&ramp, SIDE, SIDE, 1, &failure));
     for (int i = 0; i < SIDE * SIDE; i++) ramp.pixel[i] = (uint8_t)(60 + i % SIDE * 3);
@@ -262,7 +264,7 @@ TEST(texture_goes_on_in_a_hole) {
     enum { SIZE = 96, LOW = 39, HIGH = 63 };
     BASIN_AT_EXIT(bench_close) bench b;
     basin_picture p = {0}, mask = {0}, truth = {0};
-    basin_image_completing how = {.mask = &mask};
+    basin_image_complete_options how = {.mask = &mask};
     basin_hole hole;
     basin_course course = {.steps = 0};
     bench_open(&b, 3, 16, 16);
@@ -310,7 +312,7 @@ TEST(texture_goes_on_in_a_hole) {
 TEST(nothing_to_copy_is_smooth) {
     BASIN_AT_EXIT(bench_close) bench b;
     basin_picture p = {0};
-    basin_image_completing how = {.rectangle = {5, 5, 10, 10}};
+    basin_image_complete_options how = {.rectangle = {5, 5, 10, 10}};
     basin_hole hole;
     basin_course course = {.steps = 0};
     static float span[3 * 20 * 20];
@@ -326,9 +328,9 @@ TEST(nothing_to_copy_is_smooth) {
     basin_picture_free(&p);
 }
 
-static void refuse(bench *b, const basin_image_completing *how, const char *why) {
+static void refuse(bench *b, const basin_image_complete_options *how, const char *why) {
     basin_error error = {0};
-    basin_image_completion done;
+    basin_image_complete_result done = {0};
     assert_int_not_equal(basin_image_complete(&done, b->model, &b->picture, 1, how, &error),
                          BASIN_OK);
     assert_string_equal(error.text, why);
@@ -337,9 +339,9 @@ static void refuse(bench *b, const basin_image_completing *how, const char *why)
 TEST(what_cannot_be_completed_is_refused) {
     BASIN_AT_EXIT(bench_close) bench b;
     basin_error error = {0};
-    basin_image_completion done;
+    basin_image_complete_result done = {0};
     basin_picture empty = {.height = 4, .width = 4, .channels = 3}, mask = {0};
-    basin_image_completing how = {.ratio = 1.5};
+    basin_image_complete_options how = {.ratio = 1.5};
     bench_open(&b, 3, 16, 16);
     refuse(&b, &how, "ratio is 1.5; expected 0 to 1");
     how.ratio = 0.5;

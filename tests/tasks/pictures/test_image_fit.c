@@ -70,7 +70,7 @@ TEST(grey_pictures_stored_in_colour_are_grey) {
         basin_image_source source = {.pictures = pictures};
         assert_ok(basin_image_fit(settings, told, sizeof told, &source, NULL, &failure));
         assert_int_equal(((basin_image_settings *)settings->values)->channels, colour ? 3 : 1);
-        basin_pictures_free(pictures);
+        basin_pictures_close(pictures);
     }
     basin_settings_free(settings);
 }

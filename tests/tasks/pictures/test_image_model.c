@@ -219,11 +219,12 @@ TEST(a_model_file_alone_is_enough) {
     complete(second, again, &b, 2, 2);
     assert_memory_equal(first, second, sizeof first);
     char text[40];
-    assert_ok(
-        basin_settings_get(text, sizeof text, basin_image_get_settings(again), "dim", &failure));
+    assert_ok(basin_settings_get(text, sizeof text, basin_image_get_info(again)->settings, "dim",
+                                 &failure));
     assert_string_equal(text, "16");
-    assert_true(basin_image_parameters(again) > 1000 &&
-                basin_image_parameters(again) == basin_image_parameters(b.model));
+    assert_true(basin_image_get_info(again)->parameters > 1000 &&
+                basin_image_get_info(again)->parameters ==
+                    basin_image_get_info(b.model)->parameters);
     complete(alone, again, &b, 4, 1);
     for (int i = 0; i < 9 * 48; i++) assert_float_equal(alone[i], first[i], 1e-5);
     basin_image_close(again);
@@ -235,7 +236,7 @@ TEST(a_descent_can_be_changed_from_outside) {
     BASIN_AT_EXIT(bench_end) bench b;
     basin_image_model *other;
     basin_image_settings s = tiny();
-    basin_image_descent descent = {.steps = 7, .alpha = 0.03};
+    basin_image_descent_options descent = {.steps = 7, .alpha = 0.03};
     float own[2 * 9 * 48], changed[2 * 9 * 48], wanted[2 * 9 * 48], back[2 * 9 * 48];
     bench_start(&b);
     complete(own, b.model, &b, 2, 2);
@@ -246,7 +247,7 @@ TEST(a_descent_can_be_changed_from_outside) {
     assert_ok(basin_image_model_new(&other, &s, b.backend, &failure));
     complete(wanted, other, &b, 2, 2);
     assert_memory_equal(wanted, changed, sizeof wanted);
-    descent = (basin_image_descent){};
+    descent = (basin_image_descent_options){};
     assert_ok(basin_image_set_descent(b.model, &descent, &failure));
     complete(back, b.model, &b, 2, 2);
     assert_memory_equal(own, back, sizeof own);
@@ -257,7 +258,7 @@ TEST(a_descent_can_be_changed_from_outside) {
 TEST(a_kept_runner_follows_the_descent) {
     BASIN_AT_EXIT(bench_end) bench b;
     basin_image_runner *first, *again;
-    basin_image_descent descent = {.steps = 7, .alpha = 0.03};
+    basin_image_descent_options descent = {.steps = 7, .alpha = 0.03};
     float kept[2 * 9 * 48], made[2 * 9 * 48];
     bench_start(&b);
     assert_ok(basin_image_runner_borrow(&first, b.model, 2, &failure));
@@ -276,7 +277,7 @@ TEST(a_kept_runner_follows_the_descent) {
 TEST(impossible_descents_are_refused) {
     BASIN_AT_EXIT(bench_end) bench b;
     basin_error error = {0};
-    basin_image_descent descent = {.steps = -1};
+    basin_image_descent_options descent = {.steps = -1};
     bench_start(&b);
     assert_int_equal(basin_image_set_descent(b.model, &descent, &error), BASIN_BAD_VALUE);
     assert_string_equal(error.text, "steps is -1; expected 0 to 10000");

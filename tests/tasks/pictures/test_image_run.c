@@ -22,15 +22,15 @@ TEST(every_kind_trains_and_opens_again) {
         assert_ok(basin_image_open(&model, b.out, b.training.backend, &failure));
         for (int k = 0; k < 2; k++) {
             char text[40];
-            assert_ok(basin_settings_get(text, sizeof text, basin_image_get_settings(model),
+            assert_ok(basin_settings_get(text, sizeof text, basin_image_get_info(model)->settings,
                                          trial[i][k].name, &failure));
             assert_string_equal(text, trial[i][k].value);
         }
-        basin_image_scores scores;
-        basin_image_scoring scoring = {.source = &b.train, .fast = true};
-        assert_ok(basin_image_score(&scores, model, &scoring, &failure));
+        basin_image_evaluate_result scores = {0};
+        basin_image_evaluate_options scoring = {.source = &b.train, .fast = true};
+        assert_ok(basin_image_evaluate(&scores, model, &scoring, &failure));
         assert_true(fabs(scores.mse - basin_score_get(&o.best, "test_mse")) < 1e-6);
-        basin_image_scores_free(&scores);
+        basin_image_evaluate_result_free(&scores);
         basin_image_close(model);
         bench_close(&b);
     }
@@ -109,7 +109,7 @@ TEST(a_model_is_a_beginning) {
 TEST(averages_are_scored_and_kept) {
     BASIN_AT_EXIT(bench_close) bench plain, mean;
     basin_image_model *model;
-    BASIN_AT_EXIT(basin_image_scores_free) basin_image_scores scores;
+    BASIN_AT_EXIT(basin_image_evaluate_result_free) basin_image_evaluate_result scores = {0};
     bench_tiny(&plain, state, "plain");
     bench_tiny(&mean, state, "mean");
     mean.s->average = 0.9;
@@ -118,9 +118,9 @@ TEST(averages_are_scored_and_kept) {
     basin_training_result a = bench_train(&mean, -1, false);
     assert_true(o.loss == a.loss); /* the weights that learn are the same */
     assert_true(basin_score_get(&a.best, "test_mse") != without);
-    basin_image_scoring scoring = {.source = &mean.train, .fast = true};
+    basin_image_evaluate_options scoring = {.source = &mean.train, .fast = true};
     assert_ok(basin_image_open(&model, mean.out, mean.training.backend, &failure));
-    assert_ok(basin_image_score(&scores, model, &scoring, &failure));
+    assert_ok(basin_image_evaluate(&scores, model, &scoring, &failure));
     assert_true(scores.mse == basin_score_get(&a.best, "test_mse"));
     basin_image_close(model);
 }
@@ -168,16 +168,17 @@ TEST(all_stays_in_memory) {
     b.train = (basin_image_source){.pictures = pictures};
     b.training.output = b.training.log = NULL;
     b.stop_at = 3;
-    assert_ok(basin_image_train(&model, &outcome, b.settings, &b.data, &b.training, &failure));
+    assert_ok(
+        basin_image_train(&model, &outcome, NULL, b.settings, &b.data, &b.training, &failure));
     assert_true(outcome.stopped && outcome.steps == 3);
-    assert_int_equal(basin_image_parameters(model), outcome.parameters);
-    basin_image_scores scores;
-    basin_image_scoring scoring = {.source = &b.train};
-    assert_ok(basin_image_score(&scores, model, &scoring, &failure));
+    assert_int_equal(basin_image_get_info(model)->parameters, outcome.parameters);
+    basin_image_evaluate_result scores = {0};
+    basin_image_evaluate_options scoring = {.source = &b.train};
+    assert_ok(basin_image_evaluate(&scores, model, &scoring, &failure));
     assert_true(scores.pictures == COUNT && isfinite(scores.mse) && isfinite(scores.psnr));
-    basin_image_scores_free(&scores);
+    basin_image_evaluate_result_free(&scores);
     basin_image_close(model);
-    basin_pictures_free(pictures);
+    basin_pictures_close(pictures);
     assert_int_equal(access(b.out, F_OK), -1);
 }
 
@@ -192,10 +193,10 @@ TEST(patience_keeps_the_best) {
     basin_training_result o = bench_train(&b, -1, false);
     assert_true(o.best_epoch > 0 && o.epochs == o.best_epoch + 2 && o.epochs < 60);
     basin_image_model *model;
-    BASIN_AT_EXIT(basin_image_scores_free) basin_image_scores scores;
-    basin_image_scoring scoring = {.source = &b.train, .fast = true};
+    BASIN_AT_EXIT(basin_image_evaluate_result_free) basin_image_evaluate_result scores = {0};
+    basin_image_evaluate_options scoring = {.source = &b.train, .fast = true};
     assert_ok(basin_image_open(&model, b.out, b.training.backend, &failure));
-    assert_ok(basin_image_score(&scores, model, &scoring, &failure));
+    assert_ok(basin_image_evaluate(&scores, model, &scoring, &failure));
     assert_true(fabs(scores.mse - basin_score_get(&o.best, "test_mse")) < 1e-6);
     basin_image_close(model);
 }

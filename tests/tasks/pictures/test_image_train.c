@@ -10,7 +10,7 @@ TEST(training_learns) {
     bench_tiny(&b, state, "whole");
     basin_training_result o = bench_train(&b, -1, false);
     assert_false(o.stopped || o.resumed);
-    assert_int_equal(b.feeding.pictures, 80);
+    assert_int_equal(b.read.pictures, 80);
     assert_int_equal(o.steps, 20);
     assert_int_equal(o.epochs, 4);
     assert_true(basin_score_get(&o.best, "test_mse") < 0.97); /* the mean picture has about 1 */
@@ -96,22 +96,22 @@ TEST(deviations_are_between_masks) {
     enum { MASKS = 3 };
     BASIN_AT_EXIT(bench_close) bench b;
     basin_image_model *model;
-    BASIN_AT_EXIT(basin_image_scores_free) basin_image_scores all;
+    BASIN_AT_EXIT(basin_image_evaluate_result_free) basin_image_evaluate_result all = {0};
     double mse[MASKS], psnr[MASKS], mean, deviation;
     bench_tiny(&b, state, "whole");
     basin_image_settings s = *b.s;
     s.mean[0] = 0.5;
     s.deviation[0] = 0.25;
     assert_ok(basin_image_model_new(&model, &s, b.training.backend, &failure));
-    basin_image_scoring scoring = {.source = &b.train, .masks = MASKS, .batch = 16};
-    assert_ok(basin_image_score(&all, model, &scoring, &failure));
+    basin_image_evaluate_options scoring = {.source = &b.train, .masks = MASKS, .batch = 16};
+    assert_ok(basin_image_evaluate(&all, model, &scoring, &failure));
     for (int m = 0; m < MASKS; m++) {
-        basin_image_scores one;
+        basin_image_evaluate_result one = {0};
         scoring.masks = 1, scoring.first_mask = (uint64_t)m;
-        assert_ok(basin_image_score(&one, model, &scoring, &failure));
+        assert_ok(basin_image_evaluate(&one, model, &scoring, &failure));
         mse[m] = one.mse, psnr[m] = one.psnr;
         assert_float_equal(one.mse_deviation, 0, 0);
-        basin_image_scores_free(&one);
+        basin_image_evaluate_result_free(&one);
     }
     basin_mean_deviation(&mean, &deviation, mse, MASKS);
     assert_true(deviation > 0);
@@ -128,7 +128,7 @@ TEST(scores_come_with_that_of_the_mean_colour) {
     enum { SIDE = 16 };
     BASIN_AT_EXIT(bench_close) bench b;
     basin_image_model *model;
-    basin_image_scores scores;
+    basin_image_evaluate_result scores = {0};
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     BASIN_AT_EXIT(free_pictures) basin_pictures *pictures;
     float value[SIDE * SIDE];
@@ -140,12 +140,12 @@ TEST(scores_come_with_that_of_the_mean_colour) {
     for (int c = 0; c < 3; c++) s.mean[c] = 0.25, s.deviation[c] = 0.5;
     assert_ok(basin_image_model_new(&model, &s, b.training.backend, &failure));
     basin_image_source source = {.pictures = pictures};
-    basin_image_scoring scoring = {.source = &source, .fast = true};
+    basin_image_evaluate_options scoring = {.source = &source, .fast = true};
     for (int holes = 0; holes < 2; holes++) { /* every patch has the mean 0.5, (0.5 / 0.5)^2 off */
         scoring.holes = holes;
-        assert_ok(basin_image_score(&scores, model, &scoring, &failure));
+        assert_ok(basin_image_evaluate(&scores, model, &scoring, &failure));
         assert_float_equal(scores.mean_mse, 1, 1e-6);
-        basin_image_scores_free(&scores);
+        basin_image_evaluate_result_free(&scores);
     }
     basin_image_close(model);
 }
@@ -153,16 +153,18 @@ TEST(scores_come_with_that_of_the_mean_colour) {
 TEST(scores_do_not_depend_on_the_batch) {
     BASIN_AT_EXIT(bench_close) bench b;
     basin_image_model *model;
-    BASIN_AT_EXIT(basin_image_scores_free) basin_image_scores one, many;
+    BASIN_AT_EXIT(basin_image_evaluate_result_free)
+    basin_image_evaluate_result one = {0},
+                                many = {0};
     bench_tiny(&b, state, "whole");
     basin_image_settings s = *b.s;
     s.mean[0] = 0.5;
     s.deviation[0] = s.deviation[1] = s.deviation[2] = 0.25;
     assert_ok(basin_image_model_new(&model, &s, b.training.backend, &failure));
-    basin_image_scoring scoring = {.source = &b.train, .masks = 3, .batch = 5};
-    assert_ok(basin_image_score(&one, model, &scoring, &failure));
+    basin_image_evaluate_options scoring = {.source = &b.train, .masks = 3, .batch = 5};
+    assert_ok(basin_image_evaluate(&one, model, &scoring, &failure));
     scoring.batch = 16;
-    assert_ok(basin_image_score(&many, model, &scoring, &failure));
+    assert_ok(basin_image_evaluate(&many, model, &scoring, &failure));
     assert_int_equal(one.pictures, 16);
     assert_true(fabs(one.mse - many.mse) < 1e-6 && one.mse_deviation > 0);
     for (int i = 0; i < 16; i++) {

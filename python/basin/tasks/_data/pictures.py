@@ -91,7 +91,7 @@ class Pictures:
         """A basin_pictures of copies."""
         pictures = ffi.new("basin_pictures **")
         check(lib.basin_pictures_from_memory, pictures, self.pointer, len(self))
-        return owned(pictures[0], lib.basin_pictures_free)
+        return owned(pictures[0], lib.basin_pictures_close)
 
 
 def _borrowed(pixels):

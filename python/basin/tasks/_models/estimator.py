@@ -53,6 +53,7 @@ class Estimator(BaseEstimator):
 
     _task, _prefix = "", ""
     _written_as: tuple = ()  # what the task's writer takes after the model
+    _also_trained: tuple = ()  # results of the task's training besides the model and the outcome
     _kind: "tuple[bytes, ...]" = ()  # what `open` takes besides the path
     _own: dict = {"preset": None, "backend": "cpu", "threads": 0, "progress": None}
     _defaults: dict
@@ -128,7 +129,8 @@ class Estimator(BaseEstimator):
             with backend.lock, Watch(self.progress) as watch:
                 fields = {"backend": backend.pointer, "watch": watch.pointer, "log": file}
                 training = sized("basin_training_options", **fields)
-                check(self._c("train"), model, outcome, settings.pointer, data, training)
+                results = (model, outcome, *self._also_trained)
+                check(self._c("train"), *results, settings.pointer, data, training)
             lines = log.read_text().splitlines() if log.exists() else []
         self.history_ = [json.loads(line) for line in lines]
         self.notes_ = watch.notes

@@ -70,9 +70,7 @@ class _Source:
             self._keep = [ffi.new("char[]", path_of(p)) for p in pictures]
             self._keep.append(ffi.new("const char *[]", self._keep))
             fields.update(path=self._keep[-1], paths=len(pictures))
-            if split is not None:
-                self._keep.append(ffi.new("char[]", split.encode()))
-                fields["split"] = self._keep[-1]
+            fields["split"] = split
         else:
             self._keep.append(Pictures(pictures).collection())
             fields["pictures"] = self._keep[-1]
@@ -96,6 +94,7 @@ class ImageCompleter(Estimator):
     _task = _prefix = "image"
     _own = {"hold_out": 0}
     _written_as = (lib.BASIN_F32,)
+    _also_trained = (ffi.NULL,)
     hold_out: int
 
     if TYPE_CHECKING:
@@ -103,7 +102,7 @@ class ImageCompleter(Estimator):
         def __init__(self, *, hold_out: int = 0, **settings: Unpack[ImageKeywords]) -> None: ...
 
     def _model_settings(self):
-        return lib.basin_image_get_settings(self._fitted())
+        return lib.basin_image_get_info(self._fitted()).settings
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -112,7 +111,7 @@ class ImageCompleter(Estimator):
 
     def fit(self, pictures: Any, y: Any = None, *, test: Any = None) -> "Self":
         """Trains; `test` are pictures that are scored after epochs. y is not used."""
-        source = _Source(pictures, "train", hold_out=self.hold_out)
+        source = _Source(pictures, lib.BASIN_PICTURES_TRAIN, hold_out=self.hold_out)
         settings = self._settings()
         if self.preset is None:
             chosen = ffi.new("char[]", 600)
@@ -121,7 +120,7 @@ class ImageCompleter(Estimator):
             self.chosen_ = text(chosen)
         given = {"train": source.pointer}
         if test is not None:
-            other = _Source(test, "test")
+            other = _Source(test, lib.BASIN_PICTURES_TEST)
             given["test"] = other.pointer
         return self._train(settings, sized("basin_image_data", **given))
 
@@ -168,12 +167,12 @@ class ImageCompleter(Estimator):
         return 1 - found["mse"] / found["mean_mse"]
 
     def _scores(self, pictures, masks):
-        source = _Source(pictures, "test")
-        scoring = sized("basin_image_scoring", source=source.pointer, masks=masks)
-        scores = ffi.new("basin_image_scores *")
+        source = _Source(pictures, lib.BASIN_PICTURES_TEST)
+        scoring = sized("basin_image_evaluate_options", source=source.pointer, masks=masks)
+        scores = sized("basin_image_evaluate_result")
         with self._backend().lock:
-            check(lib.basin_image_score, scores, self._fitted(), scoring)
-        return owned(scores, lib.basin_image_scores_free)
+            check(lib.basin_image_evaluate, scores, self._fitted(), scoring)
+        return owned(scores, lib.basin_image_evaluate_result_free)
 
     def _complete(self, pictures, mask, rectangle, ratio, how):
         self._fitted()
@@ -187,8 +186,8 @@ class ImageCompleter(Estimator):
             if len(masks) != len(pictures):
                 raise BasinError(f"{len(masks)} masks for {len(pictures)} pictures")
             how["mask"] = masks.pointer
-        done = ffi.new("basin_image_completion[]", len(pictures))
-        completing = sized("basin_image_completing", **how)
+        done = ffi.new("basin_image_complete_result[]", len(pictures))
+        completing = sized("basin_image_complete_options", **how)
         with self._backend().lock:
             check(
                 lib.basin_image_complete, done, self._fitted(), pictures.pointer, len(pictures),
@@ -217,4 +216,4 @@ def _taken(done):
             frames=[array_of_picture(done.frame[i]) for i in range(done.frames)], share=done.share,
         )  # fmt: skip
     finally:
-        lib.basin_image_completion_free(done)
+        lib.basin_image_complete_result_free(done)

@@ -8,7 +8,7 @@ basin_augment basin_augment_training(int64_t size, int channels, int64_t patch) 
     return (basin_augment){.size = size,
                            .channels = channels,
                            .patch = patch,
-                           .fit = BASIN_FIT_RANDOM,
+                           .fit = BASIN_PICTURE_FIT_RANDOM,
                            .enlarge = 1,
                            .scale_low = 0.08,
                            .scale_high = 1,
@@ -25,7 +25,7 @@ basin_augment basin_augment_evaluation(int64_t size, int channels, int64_t patch
     return (basin_augment){.size = size,
                            .channels = channels,
                            .patch = patch,
-                           .fit = BASIN_FIT_CROP,
+                           .fit = BASIN_PICTURE_FIT_CROP,
                            .enlarge = 256.0 / 224.0,
                            .deviation = {1, 1, 1}};
 }
@@ -42,14 +42,14 @@ basin_status basin_augment_check(const basin_augment *a, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE,
                           "pictures of %lld pixels a side in patches of %lld", (long long)a->size,
                           (long long)a->patch);
-    if (a->fit == BASIN_FIT_RANDOM &&
+    if (a->fit == BASIN_PICTURE_FIT_RANDOM &&
         !(a->scale_low > 0 && a->scale_low <= a->scale_high && a->scale_high <= 1 &&
           a->ratio_low > 0 && a->ratio_low <= a->ratio_high))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "crops of area %g to %g and ratio %g to %g, want 0 < low <= high, area "
                           "at most 1",
                           a->scale_low, a->scale_high, a->ratio_low, a->ratio_high);
-    if (a->fit == BASIN_FIT_CROP && !(a->enlarge >= 1 && a->enlarge <= 16))
+    if (a->fit == BASIN_PICTURE_FIT_CROP && !(a->enlarge >= 1 && a->enlarge <= 16))
         return basin_fail(error, BASIN_BAD_VALUE, "the short side enlarged by %g, want 1 to 16",
                           a->enlarge);
     for (int c = 0; c < a->channels; c++)
@@ -122,15 +122,15 @@ void basin_augment_draw(basin_drawn *drawn, const basin_augment *a, int64_t heig
                         .width = a->size,
                         .out_height = a->size,
                         .out_width = a->size};
-    if (a->fit == BASIN_FIT_RANDOM) r->box = random_part(a, height, width, &random);
-    if (a->fit == BASIN_FIT_CROP) central(r, a, height, width);
+    if (a->fit == BASIN_PICTURE_FIT_RANDOM) r->box = random_part(a, height, width, &random);
+    if (a->fit == BASIN_PICTURE_FIT_CROP) central(r, a, height, width);
     if (a->flip > 0) r->flip = uniform(&random, 0, 1) < a->flip;
     if (a->brightness > 0 || a->contrast > 0 || a->saturation > 0) draw_jitter(drawn, a, &random);
 }
 
 /* In training down to the crop's output, in evaluation to twice that. */
 int basin_augment_reduction(const basin_augment *a, const basin_resize *r) {
-    double gap = a->fit == BASIN_FIT_RANDOM ? 1 : 2;
+    double gap = a->fit == BASIN_PICTURE_FIT_RANDOM ? 1 : 2;
     return basin_decoder_reduction(&r->box, gap * (double)r->height, gap * (double)r->width);
 }
 

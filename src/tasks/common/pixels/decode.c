@@ -26,10 +26,10 @@ static basin_status no_memory(const basin_decoder *decoder, basin_error *error) 
 static basin_status check_size(const basin_decoder *decoder, double pixels_per_byte,
                                basin_error *error) {
     double pixels = (double)decoder->height * (double)decoder->width;
-    if (decoder->height < 1 || decoder->width < 1 || pixels > (double)BASIN_PICTURE_PIXELS)
+    if (decoder->height < 1 || decoder->width < 1 || pixels > (double)BASIN_MAX_PICTURE_PIXELS)
         return basin_fail(error, BASIN_BAD_FILE, "%s: %lld x %lld pixels, want 1 to %lld in all",
                           decoder->name, (long long)decoder->width, (long long)decoder->height,
-                          (long long)BASIN_PICTURE_PIXELS);
+                          (long long)BASIN_MAX_PICTURE_PIXELS);
     if (pixels > LARGE && pixels > PLAUSIBLE * (double)decoder->size)
         return basin_fail(error, BASIN_BAD_FILE,
                           "%s: %lld x %lld pixels in %zu bytes, want at most %d million, or a byte "
@@ -419,7 +419,7 @@ static basin_status open_webp(basin_decoder *decoder, basin_error *error) {
     decoder->orientation = webp_orientation(decoder);
     decoder->aside = 4.0 * height * width;
     /* A plain surface of any size takes a few bytes: the memory is what bounds it. */
-    return check_size(decoder, (double)BASIN_PICTURE_PIXELS, error);
+    return check_size(decoder, (double)BASIN_MAX_PICTURE_PIXELS, error);
 }
 
 static basin_status read_webp(basin_picture *picture, basin_decoder *decoder, basin_error *error) {

@@ -236,7 +236,7 @@ basin_status basin_picture_resize_memory(basin_picture *picture, int64_t height,
                                          int channels, basin_error *error) {
     size_t bytes;
     if (height < 1 || width < 1 || (channels != 1 && channels != 3) ||
-        height > BASIN_PICTURE_PIXELS / width)
+        height > BASIN_MAX_PICTURE_PIXELS / width)
         return basin_fail(error, BASIN_BAD_SHAPE, "a picture of %lld x %lld pixels in %d channels",
                           (long long)height, (long long)width, channels);
     bytes = (size_t)height * (size_t)width * (size_t)channels;

@@ -1,6 +1,7 @@
 /* Completing pictures of any size: what is missing is filled by a model (complete.h), everything
  * else stays as it is. */
 #include "tasks/pictures/complete/complete.h"
+#include "base/sized.h"
 #include "base/sort.h"
 #include "tasks/pictures/report/report.h"
 
@@ -13,7 +14,7 @@ typedef struct level {
     basin_filling *fill; /* [count] */
     int64_t count;
     basin_image_model *model;
-    const basin_image_completing *how;
+    const basin_image_complete_options *how;
     int number;
     bool frames, plain;
     int64_t across, tokens, values;
@@ -226,7 +227,7 @@ static void level_free(level *l) {
 /* In the end `now` of each holds the result; where frames were asked for, `sum` still holds them,
  * divided by their weights. */
 static basin_status fill_all(basin_filling *fill, int64_t count, basin_image_model *model,
-                             const basin_image_completing *how, basin_error *error) {
+                             const basin_image_complete_options *how, basin_error *error) {
     const basin_image_settings *s = &model->settings;
     BASIN_AT_EXIT(level_free) level l = {.fill = fill, .count = count, .model = model, .how = how};
     l.guessing = (basin_guessing){.fill = fill, .model = model};
@@ -246,7 +247,7 @@ void basin_filling_free(basin_filling *fill) {
 
 /* ---- completing ---- */
 
-static basin_status check(const basin_image_completing *how, basin_error *error) {
+static basin_status check(const basin_image_complete_options *how, basin_error *error) {
     if (how->looks < 0 || how->looks > BASIN_LOOKS)
         return basin_fail(error, BASIN_BAD_VALUE, "looks is %d; expected 0 to %d", how->looks,
                           BASIN_LOOKS);
@@ -267,9 +268,9 @@ static basin_status span(basin_filling *fill, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_status begin_picture(basin_filling *fill, basin_image_completion *r,
+static basin_status begin_picture(basin_filling *fill, basin_image_complete_result *r,
                                   const basin_picture *picture, int64_t patch,
-                                  const basin_image_completing *how, int64_t number,
+                                  const basin_image_complete_options *how, int64_t number,
                                   basin_error *error) {
     BASIN_TRY(basin_picture_copy(&r->original, picture, error));
     BASIN_TRY(basin_hole_make(&fill->hole, picture, patch, how, number, error));
@@ -286,7 +287,7 @@ static void paint(basin_picture *picture, const basin_hole *hole, uint8_t value)
     }
 }
 
-static basin_status make_masks(basin_image_completion *r, const basin_hole *hole,
+static basin_status make_masks(basin_image_complete_result *r, const basin_hole *hole,
                                basin_error *error) {
     const basin_picture *p = &r->original;
     BASIN_TRY(basin_picture_copy(&r->masked, p, error));
@@ -297,7 +298,7 @@ static basin_status make_masks(basin_image_completion *r, const basin_hole *hole
     return BASIN_OK;
 }
 
-static basin_status make_frames(basin_image_completion *r, const basin_filling *fill,
+static basin_status make_frames(basin_image_complete_result *r, const basin_filling *fill,
                                 basin_error *error) {
     int64_t area = fill->hole.box.height * fill->hole.box.width;
     BASIN_TRY(BASIN_NEW(&r->frame, fill->copies, "frames", error));
@@ -309,8 +310,8 @@ static basin_status make_frames(basin_image_completion *r, const basin_filling *
     return BASIN_OK;
 }
 
-static basin_status finish(basin_image_completion *r, basin_filling *fill,
-                           const basin_image_completing *how, basin_backend *backend,
+static basin_status finish(basin_image_complete_result *r, basin_filling *fill,
+                           const basin_image_complete_options *how, basin_backend *backend,
                            basin_error *error) {
     basin_course course = {.steps = 0};
     BASIN_TRY(make_masks(r, &fill->hole, error));
@@ -320,8 +321,9 @@ static basin_status finish(basin_image_completion *r, basin_filling *fill,
     if (how->frames) BASIN_TRY(make_frames(r, fill, error));
     if (how->frames && course.steps) /* the last is the result */
         BASIN_TRY(basin_picture_copy(&r->frame[r->frames - 1], &fill->now, error));
-    memcpy(r->texture, course.energy, sizeof r->texture);
-    r->texture_steps = course.steps;
+    if (course.steps) BASIN_TRY(BASIN_NEW_RAW(&r->energy, course.steps, "a completion", error));
+    if (course.steps) memcpy(r->energy, course.energy, (size_t)course.steps * sizeof *r->energy);
+    r->energies = course.steps;
     r->completed = fill->now;
     fill->now = (basin_picture){0};
     r->windows = fill->windows;
@@ -330,11 +332,15 @@ static basin_status finish(basin_image_completion *r, basin_filling *fill,
     return BASIN_OK;
 }
 
-basin_status basin_image_complete(basin_image_completion *completion, basin_image_model *model,
+basin_status basin_image_complete(basin_image_complete_result *completion, basin_image_model *model,
                                   const basin_picture *picture, int64_t count,
-                                  const basin_image_completing *how, basin_error *error) {
-    basin_image_completing taken = *how;
-    for (int64_t i = 0; i < count; i++) completion[i] = (basin_image_completion){0};
+                                  const basin_image_complete_options *how, basin_error *error) {
+    basin_image_complete_options taken = *how;
+    BASIN_TRY(BASIN_SIZE_CHECK(how, "basin_image_complete_options", error));
+    for (int64_t i = 0; i < count; i++) {
+        BASIN_TRY(BASIN_SIZE_CHECK(&completion[i], "basin_image_complete_result", error));
+        completion[i] = (basin_image_complete_result){.size = completion[i].size};
+    }
     BASIN_TRY(check(&taken, error));
     if (count < 1) return BASIN_OK;
     basin_status status = BASIN_OK;
@@ -348,18 +354,18 @@ basin_status basin_image_complete(basin_image_completion *completion, basin_imag
         status = finish(&completion[i], &fill[i], &taken, model->backend, error);
     for (int64_t i = 0; i < count; i++) {
         basin_filling_free(&fill[i]);
-        if (status) basin_image_completion_free(&completion[i]);
+        if (status) basin_image_complete_result_free(&completion[i]);
     }
     return status;
 }
 
-void basin_image_completion_free(basin_image_completion *completion) {
+void basin_image_complete_result_free(basin_image_complete_result *completion) {
     basin_picture_free(&completion->original);
     basin_picture_free(&completion->masked);
     basin_picture_free(&completion->completed);
     basin_picture_free(&completion->hole);
     for (int i = 0; i < completion->frames && completion->frame; i++)
         basin_picture_free(&completion->frame[i]);
-    free(completion->frame);
-    *completion = (basin_image_completion){0};
+    BASIN_FREE(completion->frame, completion->energy);
+    *completion = (basin_image_complete_result){.size = completion->size};
 }

@@ -24,10 +24,11 @@ typedef struct basin_hole {
  * among those of the call. A hole that is empty, reaches out of the picture or takes all of it is
  * an error. */
 basin_status basin_hole_make(basin_hole *hole, const basin_picture *picture, int64_t patch,
-                             const basin_image_completing *how, int64_t number, basin_error *error);
+                             const basin_image_complete_options *how, int64_t number,
+                             basin_error *error);
 void basin_hole_free(basin_hole *hole);
 /* Whether patches are to be drawn at random. */
-bool basin_hole_is_drawn(const basin_image_completing *how);
+bool basin_hole_is_drawn(const basin_image_complete_options *how);
 /* The depth of a pixel of the picture. */
 int32_t basin_hole_depth(const basin_hole *hole, int64_t y, int64_t x);
 

@@ -3,7 +3,7 @@
 #include "base/sort.h"
 #include "tasks/pictures/complete/complete.h"
 
-bool basin_hole_is_drawn(const basin_image_completing *how) {
+bool basin_hole_is_drawn(const basin_image_complete_options *how) {
     return !how->mask && how->rectangle[2] == 0 && how->rectangles == 0;
 }
 
@@ -38,7 +38,7 @@ static basin_status mark_rectangle(uint8_t *map, const int64_t r[4], const basin
     return BASIN_OK;
 }
 
-static basin_status mark_rectangles(uint8_t *map, const basin_image_completing *how,
+static basin_status mark_rectangles(uint8_t *map, const basin_image_complete_options *how,
                                     const basin_picture *p, basin_error *error) {
     if (how->rectangle[2] != 0) BASIN_TRY(mark_rectangle(map, how->rectangle, p, error));
     for (int64_t i = 0; i < how->rectangles; i++)
@@ -47,8 +47,9 @@ static basin_status mark_rectangles(uint8_t *map, const basin_image_completing *
 }
 
 /* Patches in rows from the upper left corner; the last ones may be cut. */
-static basin_status mark_drawn(uint8_t *map, const basin_image_completing *how, int64_t number,
-                               int64_t patch, const basin_picture *p, basin_error *error) {
+static basin_status mark_drawn(uint8_t *map, const basin_image_complete_options *how,
+                               int64_t number, int64_t patch, const basin_picture *p,
+                               basin_error *error) {
     int64_t rows = (p->height + patch - 1) / patch, columns = (p->width + patch - 1) / patch;
     int64_t tokens = rows * columns, count = llround(how->ratio * (double)tokens);
     if (!(how->ratio >= 0 && how->ratio <= 1))
@@ -127,7 +128,7 @@ static basin_status measure_depth(basin_hole *h, const uint8_t *map, const basin
 }
 
 basin_status basin_hole_make(basin_hole *hole, const basin_picture *picture, int64_t patch,
-                             const basin_image_completing *how, int64_t number,
+                             const basin_image_complete_options *how, int64_t number,
                              basin_error *error) {
     *hole = (basin_hole){0};
     BASIN_SCRATCH(uint8_t, map, picture->height * picture->width, "a mask", error);

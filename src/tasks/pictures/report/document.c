@@ -80,7 +80,7 @@ static void put_pictures(writer *w) {
     const basin_image_exhibit *x = &w->first->exhibit;
     PUT("'pictures':[");
     for (int64_t i = 0; i < x->count; i++) {
-        char text[BASIN_PICTURE_NAME];
+        char text[BASIN_MAX_PICTURE_NAME];
         const uint8_t *mask = x->mask + i * w->tokens;
         const float *patches = x->patches + i * w->tokens * w->values;
         basin_pictures_name(text, w->findings->set.pictures, x->index[i]);
@@ -202,20 +202,20 @@ static void put_attention(writer *w, const entry *e) {
  * of the texture by step. */
 static basin_status put_hole(writer *w, const entry *e, int64_t i, basin_error *error) {
     const basin_image_settings *s = &e->model->settings;
-    BASIN_AT_EXIT(basin_image_completion_free) basin_image_completion done = {0};
+    BASIN_AT_EXIT(basin_image_complete_result_free) basin_image_complete_result done = {0};
     BASIN_AT_EXIT(basin_picture_free) basin_picture whole = {0};
     int64_t side = s->size * 2 / 7, at = (s->size - side) / 2;
-    basin_image_completing how = {.rectangle = {at, at, side, side}, .texture = 1};
+    basin_image_complete_options how = {.rectangle = {at, at, side, side}, .texture = 1};
     const float *patches = e->exhibit.patches + i * w->tokens * w->values;
     BASIN_TRY(basin_image_sheet_picture(&whole, patches, NULL, s, error));
     BASIN_TRY(basin_image_complete(&done, e->model, &whole, 1, &how, error));
-    if (!done.texture_steps) return BASIN_OK; /* too small a picture to copy from */
+    if (!done.energies) return BASIN_OK; /* too small a picture to copy from */
     PUT("{'side':%lld,'given':{", (long long)side);
     basin_document_picture(&w->report, &done.masked, form_of(e), NULL);
     PUT("},'completed':{");
     basin_document_picture(&w->report, &done.completed, form_of(e), NULL);
     PUT("}");
-    put_numbers(w, "energy", done.texture, done.texture_steps);
+    put_numbers(w, "energy", done.energy, done.energies);
     PUT("}");
     return BASIN_OK;
 }
@@ -330,10 +330,10 @@ static void put_settings(writer *w, const entry *e) {
 /* ---- the whole ---- */
 
 static void put_model(writer *w, const entry *e) {
-    const basin_image_scores *r = &e->scores;
+    const basin_image_evaluate_result *r = &e->scores;
     const basin_image_settings *s = &e->model->settings;
     PUT("{'name':%s,'kind':%s,'parameters':%lld,'gamma':%g,'unit':%s", model_name(w, e),
-        arch_name(s->arch), (long long)e->model->parameters, e->weights.gamma,
+        arch_name(s->arch), (long long)e->model->info.parameters, e->weights.gamma,
         e->trace.parts ? "step" : "layer");
     put_numbers(w, "deviation", s->deviation, s->channels);
     put_numbers(w, "mean", s->mean, s->channels);
@@ -371,7 +371,7 @@ static basin_status begin(writer *w, const char *path, basin_error *error) {
              "%s pictures of %lld \u00d7 %lld pixels, %lld of %lld patches occluded. Scored on "
              "%.700s.",
              subject, (long long)s->size, (long long)s->size, (long long)basin_image_occluded(s),
-             (long long)w->tokens, w->findings->spec->name);
+             (long long)w->tokens, w->findings->options->name);
     return basin_document_begin(&w->report, path, "image", title, lead, error);
 }
 

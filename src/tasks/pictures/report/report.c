@@ -2,6 +2,7 @@
  * are completed, traced and measured. */
 #include "tasks/pictures/report/report.h"
 
+#include "base/sized.h"
 #include "base/sort.h"
 
 /* About this many bytes of attention go into a page, over all its models. */
@@ -31,7 +32,7 @@ static basin_status complete(basin_image_exhibit *e, basin_image_model *model,
     const basin_image_settings *s = &model->settings;
     int64_t N = basin_image_tokens(s), size = N * basin_image_patch_values(s);
     for (int64_t done = 0; done < e->count;) {
-        basin_picture_feed_batch batch;
+        basin_picture_feed_batch batch = {0};
         BASIN_TRY(basin_picture_feed_next(&batch, feed, error));
         if (batch.count == 0 || done + batch.count > e->count)
             return basin_fail(error, BASIN_BAD_FILE,
@@ -39,7 +40,7 @@ static basin_status complete(basin_image_exhibit *e, basin_image_model *model,
                               "change?",
                               (long long)e->count, (long long)done);
         for (int64_t i = 0; i < batch.count; i++)
-            basin_image_score_mask(e->mask + (done + i) * N, s, e->index[done + i], 0);
+            basin_image_evaluate_mask(e->mask + (done + i) * N, s, e->index[done + i], 0);
         memcpy(e->patches + done * size, batch.values,
                (size_t)(batch.count * size) * sizeof *e->patches);
         BASIN_TRY(basin_image_runner_run(runner, e->output + done * size, e->patches + done * size,
@@ -50,9 +51,9 @@ static basin_status complete(basin_image_exhibit *e, basin_image_model *model,
 }
 
 static basin_status exhibit_new(basin_image_exhibit *e, basin_image_model *model,
-                                const basin_image_set *set, const basin_image_scores *scores,
-                                const int64_t *place, int64_t count, const basin_watch *watch,
-                                basin_error *error) {
+                                const basin_image_set *set,
+                                const basin_image_evaluate_result *scores, const int64_t *place,
+                                int64_t count, const basin_watch *watch, basin_error *error) {
     basin_picture_feed *feed;
     BASIN_AT_EXIT(basin_image_runner_free) basin_image_runner runner = {0};
     *e = (basin_image_exhibit){.count = count};
@@ -86,23 +87,24 @@ static basin_status check_alike(const basin_image_entry *first, const basin_imag
         other->name, name, found, expected, first->name);
 }
 
-static basin_status take_models(basin_image_findings *r, basin_image_model *model,
-                                basin_error *error) {
-    const basin_image_reporting *spec = r->spec;
-    if (spec->rivals < 0 || spec->rivals >= BASIN_IMAGE_REPORT_MODELS)
-        return basin_fail(error, BASIN_BAD_VALUE, "%d models for a page; expected 1 to %d",
-                          spec->rivals + 1, BASIN_IMAGE_REPORT_MODELS);
-    r->entry[r->entries++] = (basin_image_entry){.model = model, .name = spec->model};
-    for (int i = 0; i < spec->rivals; i++) {
+static basin_status take_models(basin_image_findings *r, basin_image_model *const *model,
+                                int models, basin_error *error) {
+    const basin_image_report_options *o = r->options;
+    if (models < 1 || models > BASIN_IMAGE_REPORT_MODELS)
+        return basin_fail(error, BASIN_BAD_VALUE, "%d models for a page; expected 1 to %d", models,
+                          BASIN_IMAGE_REPORT_MODELS);
+    if (!o->name || !o->model_name)
+        return basin_fail(error, BASIN_BAD_VALUE, "a report needs names for models and pictures");
+    for (int i = 0; i < models; i++) {
         basin_image_entry *e = &r->entry[r->entries++];
-        *e = (basin_image_entry){.model = spec->rival[i], .name = spec->rival_name[i]};
+        *e = (basin_image_entry){.model = model[i], .name = o->model_name[i]};
         BASIN_TRY(check_alike(&r->entry[0], e, error));
-        if (spec->source && spec->source->hold_out > 0 &&
-            e->model->settings.seed != model->settings.seed)
-            basin_watch_note(spec->watch,
+        if (o->source && o->source->hold_out > 0 &&
+            e->model->settings.seed != model[0]->settings.seed)
+            basin_watch_note(o->watch,
                              "%s has another seed than %s, by which pictures are held out: it may "
                              "have been trained on some of these",
-                             e->name, spec->model);
+                             e->name, r->entry[0].name);
     }
     return BASIN_OK;
 }
@@ -112,7 +114,7 @@ static basin_status take_models(basin_image_findings *r, basin_image_model *mode
 /* Places in the scores: some spread evenly over all, then the best, then the worst of the first
  * model. */
 static void choose(int64_t *place, const basin_image_findings *r) {
-    const basin_image_scores *scores = &r->entry[0].scores;
+    const basin_image_evaluate_result *scores = &r->entry[0].scores;
     for (int64_t i = 0; i < r->shown; i++) place[i] = i * scores->pictures / r->shown;
     for (int64_t i = 0; i < r->extremes; i++) {
         place[r->shown + i] = scores->order[i];
@@ -147,8 +149,8 @@ static basin_status inspect_model(basin_image_findings *r, basin_image_entry *e,
     const basin_image_settings *s = &e->model->settings;
     int64_t count = r->shown + 2 * r->extremes;
     int last = strcmp(s->arch, "et") != 0 ? (int)s->steps - 1 : (int)s->steps;
-    BASIN_TRY(exhibit_new(&e->exhibit, e->model, &r->set, &e->scores, place, count, r->spec->watch,
-                          error));
+    BASIN_TRY(exhibit_new(&e->exhibit, e->model, &r->set, &e->scores, place, count,
+                          r->options->watch, error));
     BASIN_TRY(basin_image_attention_new(&e->attention, s, r->traced, last,
                                         ATTENTION_BYTES / (size_t)r->entries, error));
     BASIN_TRY(follow(r, e, error));
@@ -157,14 +159,15 @@ static basin_status inspect_model(basin_image_findings *r, basin_image_entry *e,
 
 /* ---- the whole ---- */
 
-static basin_status gather(basin_image_findings *r, basin_image_model *model, basin_error *error) {
-    const basin_image_reporting *spec = r->spec;
-    BASIN_TRY(take_models(r, model, error));
-    BASIN_TRY(
-        basin_image_set_open(&r->set, spec->source, true, (uint64_t)model->settings.seed, error));
-    basin_image_scoring scoring = {.masks = spec->masks, .watch = spec->watch};
+static basin_status gather(basin_image_findings *r, basin_image_model *const *model, int models,
+                           basin_error *error) {
+    const basin_image_report_options *spec = r->options;
+    BASIN_TRY(take_models(r, model, models, error));
+    uint64_t seed = (uint64_t)model[0]->settings.seed;
+    BASIN_TRY(basin_image_set_open(&r->set, spec->source, true, seed, error));
+    basin_image_evaluate_options scoring = {.masks = spec->masks, .watch = spec->watch};
     for (basin_image_entry *e = r->entry; e < r->entry + r->entries; e++)
-        BASIN_TRY(basin_image_score_set(&e->scores, e->model, &r->set, &scoring, error));
+        BASIN_TRY(basin_image_evaluate_set(&e->scores, e->model, &r->set, &scoring, error));
     int64_t pictures = r->entry[0].scores.pictures;
     r->shown = basin_int_min(spec->shown > 0 ? spec->shown : 1, pictures);
     r->extremes = basin_int_min(spec->extremes > 0 ? spec->extremes : 0, pictures / 2);
@@ -178,7 +181,7 @@ static basin_status gather(basin_image_findings *r, basin_image_model *model, ba
 static void findings_free(basin_image_findings *r) {
     for (int i = 0; i < r->entries; i++) {
         basin_image_entry *e = &r->entry[i];
-        basin_image_scores_free(&e->scores);
+        basin_image_evaluate_result_free(&e->scores);
         basin_image_exhibit *x = &e->exhibit;
         BASIN_FREE(x->index, x->mse, x->patches, x->output, x->mask);
         basin_image_trace_free(&e->trace);
@@ -189,24 +192,20 @@ static void findings_free(basin_image_findings *r) {
     basin_image_set_close(&r->set);
 }
 
-static basin_status check_spec(const basin_image_reporting *s, basin_error *error) {
-    bool named = s->model && s->name && (s->rivals <= 0 || (s->rival && s->rival_name));
-    for (int i = 0; i < s->rivals && named; i++) named = s->rival[i] && s->rival_name[i];
-    if (named) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "a report needs names for models and pictures");
-}
-
-basin_status basin_image_report(const char *path, basin_image_scores *scores,
-                                basin_image_model *model, const basin_image_reporting *reporting,
-                                basin_error *error) {
-    BASIN_AT_EXIT(findings_free) basin_image_findings r = {.spec = reporting};
-    for (int i = 0; scores && i <= reporting->rivals; i++) scores[i] = (basin_image_scores){0};
-    BASIN_TRY(check_spec(reporting, error));
-    BASIN_TRY(gather(&r, model, error));
+basin_status basin_image_report(const char *path, basin_image_evaluate_result *result,
+                                basin_image_model *const *model, int models,
+                                const basin_image_report_options *options, basin_error *error) {
+    BASIN_TRY(BASIN_SIZE_CHECK(options, "basin_image_report_options", error));
+    BASIN_AT_EXIT(findings_free) basin_image_findings r = {.options = options};
+    for (int i = 0; result && i < models; i++) {
+        BASIN_TRY(BASIN_SIZE_CHECK(&result[i], "basin_image_evaluate_result", error));
+        result[i] = (basin_image_evaluate_result){.size = result[i].size};
+    }
+    BASIN_TRY(gather(&r, model, models, error));
     BASIN_TRY(basin_image_document_write(path, &r, error));
-    for (int i = 0; scores && i < r.entries; i++) {
-        scores[i] = r.entry[i].scores;
-        r.entry[i].scores = (basin_image_scores){0};
+    for (int i = 0; result && i < models; i++) {
+        result[i] = r.entry[i].scores;
+        r.entry[i].scores = (basin_image_evaluate_result){0};
     }
     return BASIN_OK;
 }

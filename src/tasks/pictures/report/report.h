@@ -108,7 +108,7 @@ typedef struct basin_image_exhibit {
 typedef struct basin_image_entry {
     basin_image_model *model;
     const char *name;
-    basin_image_scores scores;
+    basin_image_evaluate_result scores;
     basin_image_exhibit exhibit; /* shown ones, then the best, then the worst of the first model */
     basin_image_trace trace;     /* of the first of them */
     basin_image_attention attention; /* of the same */
@@ -120,7 +120,7 @@ enum { BASIN_IMAGE_REPORT_MODELS = 8 };
 
 /* All that the page shows. */
 typedef struct basin_image_findings {
-    const basin_image_reporting *spec;
+    const basin_image_report_options *options;
     basin_image_set set; /* the pictures scored */
     basin_image_entry entry[BASIN_IMAGE_REPORT_MODELS];
     int entries;

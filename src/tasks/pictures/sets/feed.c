@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/sized.h"
 #include "base/sort.h"
 #include "base/try.h"
 #include "basin/random.h"
@@ -86,7 +87,7 @@ static basin_status fill_encoded(float *values, basin_picture_feed *feed, int64_
                                  const basin_fetched *fetched, bool all, basin_scratch *scratch,
                                  basin_error *error) {
     const basin_picture_feed_config *c = &feed->config;
-    char name[BASIN_PICTURE_NAME];
+    char name[BASIN_MAX_PICTURE_NAME];
     basin_decoder decoder;
     basin_drawn drawn;
     int64_t index = feed->item[k];
@@ -258,7 +259,7 @@ static void report_unreadable(basin_picture_feed *feed) {
             if ((*at)->item < (*min)->item) min = at;
         report *r = *min;
         *min = r->next;
-        char name[BASIN_PICTURE_NAME];
+        char name[BASIN_MAX_PICTURE_NAME];
         basin_pictures_name(name, feed->config.pictures, feed->item[r->item]);
         if (feed->config.unreadable) feed->config.unreadable(feed->config.context, name, r->why);
         free(r);
@@ -290,7 +291,8 @@ static basin_status await(basin_picture_feed *feed, int64_t step, basin_error *e
 basin_status basin_picture_feed_next(basin_picture_feed_batch *batch, basin_picture_feed *feed,
                                      basin_error *error) {
     int64_t count, kept = 0, step;
-    *batch = (basin_picture_feed_batch){0};
+    BASIN_TRY(BASIN_SIZE_CHECK(batch, "basin_picture_feed_batch", error));
+    *batch = (basin_picture_feed_batch){.size = batch->size};
     do { /* a batch of which nothing could be read is passed over */
         step = feed->next;
         count = places(feed, step);
@@ -305,7 +307,8 @@ basin_status basin_picture_feed_next(basin_picture_feed_batch *batch, basin_pict
         return basin_fail(error, BASIN_BAD_FILE, "none of %lld pictures can be read",
                           (long long)feed->items);
     const slot *s = &feed->slot[step % feed->ring];
-    *batch = (basin_picture_feed_batch){.values = s->values,
+    *batch = (basin_picture_feed_batch){.size = batch->size,
+                                        .values = s->values,
                                         .index = s->index,
                                         .count = kept,
                                         .step = step,
@@ -390,6 +393,7 @@ basin_status basin_picture_feed_new(basin_picture_feed **out,
     int64_t items = config->item ? config->items : basin_pictures_count(config->pictures);
     basin_picture_feed *feed = NULL;
     *out = NULL;
+    BASIN_TRY(BASIN_SIZE_CHECK(config, "basin_picture_feed_config", error));
     BASIN_TRY(check(config, items, error));
     BASIN_TRY(BASIN_NEW(&feed, 1, "a feed of pictures", error));
     feed->config = *config;

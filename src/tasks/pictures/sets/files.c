@@ -55,7 +55,7 @@ basin_status basin_idx_parse(basin_shelf *shelf, const uint8_t *bytes, size_t si
         return basin_fail(error, BASIN_BAD_FILE, "%s: ends within its header", shelf->name);
     BASIN_TRY(idx_shape(shelf, bytes, error));
     if (shelf->count > 0 && (shelf->height < 1 || shelf->width < 1 ||
-                             shelf->height > BASIN_PICTURE_PIXELS / shelf->width))
+                             shelf->height > BASIN_MAX_PICTURE_PIXELS / shelf->width))
         return basin_fail(error, BASIN_BAD_FILE, "%s: pictures of %lld x %lld pixels", shelf->name,
                           (long long)shelf->height, (long long)shelf->width);
     shelf->step = (size_t)shelf->height * (size_t)shelf->width * (size_t)shelf->channels;

@@ -217,17 +217,18 @@ static basin_status add_path(basin_pictures *pictures, const char *path, const c
 }
 
 basin_status basin_pictures_open(basin_pictures **out, const char *const *path, int paths,
-                                 const char *split, basin_error *error) {
+                                 basin_pictures_split split, basin_error *error) {
+    static const char *const folder[] = {NULL, "train", "test"};
     basin_status status = BASIN_OK;
     *out = NULL;
-    if (split && strcmp(split, "train") != 0 && strcmp(split, "test") != 0)
-        return basin_fail(error, BASIN_BAD_VALUE, "split '%s'; expected train or test", split);
+    if (split < BASIN_PICTURES_ALL || split > BASIN_PICTURES_TEST)
+        return basin_fail(error, BASIN_BAD_VALUE, "split is %d; expected 0 to 2", (int)split);
     basin_pictures *pictures = NULL;
     BASIN_TRY(BASIN_NEW(&pictures, 1, "a list of pictures", error));
     pictures->divided = true;
     for (int i = 0; i < paths && !status; i++) {
         bool divided;
-        status = add_path(pictures, path[i], split, &divided, error);
+        status = add_path(pictures, path[i], folder[split], &divided, error);
         pictures->divided = pictures->divided && divided;
     }
     for (int i = 0; i < pictures->shelves && !status; i++) {
@@ -239,14 +240,14 @@ basin_status basin_pictures_open(basin_pictures **out, const char *const *path, 
         status = basin_fail(error, BASIN_IO, "%s: no pictures found (.jpg, .jpeg, .png, .webp)",
                             paths > 0 ? path[0] : "no path");
     if (status) {
-        basin_pictures_free(pictures);
+        basin_pictures_close(pictures);
         return status;
     }
     *out = pictures;
     return BASIN_OK;
 }
 
-void basin_pictures_free(basin_pictures *pictures) {
+void basin_pictures_close(basin_pictures *pictures) {
     if (!pictures) return;
     for (int i = 0; i < pictures->shelves; i++) basin_shelf_free(&pictures->shelf[i]);
     BASIN_FREE(pictures->shelf, pictures->start, pictures);
@@ -275,13 +276,13 @@ bool basin_pictures_is_raw(const basin_pictures *pictures, int64_t i) {
     return locate(pictures, &i)->kind != BASIN_SHELF_ENTRIES;
 }
 
-const char *basin_pictures_name(char text[BASIN_PICTURE_NAME], const basin_pictures *pictures,
+const char *basin_pictures_name(char text[BASIN_MAX_PICTURE_NAME], const basin_pictures *pictures,
                                 int64_t i) {
     const basin_shelf *shelf = locate(pictures, &i);
     if (shelf->kind != BASIN_SHELF_ENTRIES)
-        snprintf(text, BASIN_PICTURE_NAME, "%s[%lld]", shelf->name, (long long)i);
+        snprintf(text, BASIN_MAX_PICTURE_NAME, "%s[%lld]", shelf->name, (long long)i);
     else
-        snprintf(text, BASIN_PICTURE_NAME, "%s%s%s", shelf->name, *shelf->name ? "/" : "",
+        snprintf(text, BASIN_MAX_PICTURE_NAME, "%s%s%s", shelf->name, *shelf->name ? "/" : "",
                  shelf->entry[i].name);
     return text;
 }
@@ -331,7 +332,7 @@ basin_status basin_pictures_fetch(basin_fetched *fetched, basin_picture *picture
 
 static basin_status load(basin_picture *picture, const basin_pictures *pictures, int64_t i,
                          bool transparency, basin_error *error) {
-    char name[BASIN_PICTURE_NAME];
+    char name[BASIN_MAX_PICTURE_NAME];
     basin_fetched fetched;
     if (i < 0 || i >= pictures->count)
         return basin_fail(error, BASIN_BAD_VALUE, "picture %lld of %lld", (long long)i,
@@ -443,7 +444,7 @@ basin_status basin_pictures_from_memory(basin_pictures **out, const basin_pictur
                           (long long)count);
     basin_pictures *pictures = NULL;
     BASIN_TRY(BASIN_NEW(&pictures, 1, "a list of pictures", error));
-    BASIN_TRY_OR(fill(pictures, picture, count, error), basin_pictures_free(pictures));
+    BASIN_TRY_OR(fill(pictures, picture, count, error), basin_pictures_close(pictures));
     *out = pictures;
     return BASIN_OK;
 }

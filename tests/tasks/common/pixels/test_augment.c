@@ -152,7 +152,7 @@ TEST(evaluation_takes_the_centre) {
     a.size = 28;
     basin_augment_draw(&d, &a, 28, 28, 1, 0, 0); /* stays what it is */
     assert_true(d.resize.height == 28 && d.resize.width == 28 && d.resize.y == 0);
-    a.fit = BASIN_FIT_STRETCH;
+    a.fit = BASIN_PICTURE_FIT_STRETCH;
     basin_augment_draw(&d, &a, 375, 500, 1, 0, 0);
     assert_true(d.resize.height == 28 && d.resize.width == 28 && d.resize.box.width == 500);
 }

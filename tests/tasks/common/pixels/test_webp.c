@@ -103,9 +103,10 @@ TEST(folders_have_them) {
     assert_int_equal(file_put(folder_path(path, state, "a.WebP"), bytes, size), 0);
     for (int i = 0; i < 2; i++) {
         const char *const *from = i ? &alone : &folder;
-        if (basin_pictures_open(&pictures, from, 1, NULL, &error)) fail_msg("%s", error.text);
+        if (basin_pictures_open(&pictures, from, 1, BASIN_PICTURES_ALL, &error))
+            fail_msg("%s", error.text);
         assert_int_equal(basin_pictures_count(pictures), 1);
-        basin_pictures_free(pictures);
+        basin_pictures_close(pictures);
     }
     free(bytes);
 }

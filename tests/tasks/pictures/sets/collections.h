@@ -15,18 +15,19 @@
 #include "tasks/nodes/network/make.h"
 #include "tasks/pictures/sets/pictures.h"
 
-static inline basin_pictures *open_all(const char *const *path, int paths, const char *split) {
+static inline basin_pictures *open_all(const char *const *path, int paths,
+                                       basin_pictures_split split) {
     basin_pictures *pictures;
     basin_error error;
     if (basin_pictures_open(&pictures, path, paths, split, &error)) fail_msg("%s", error.text);
     return pictures;
 }
 
-static inline basin_pictures *open_one(const char *path, const char *split) {
+static inline basin_pictures *open_one(const char *path, basin_pictures_split split) {
     return open_all(&path, 1, split);
 }
 
-static inline void assert_fails(const char *path, const char *split, const char *format) {
+static inline void assert_fails(const char *path, basin_pictures_split split, const char *format) {
     basin_pictures *pictures;
     basin_error error = {0};
     char want[BASIN_ERROR_TEXT];
@@ -37,7 +38,7 @@ static inline void assert_fails(const char *path, const char *split, const char 
 }
 
 static inline void assert_name(const basin_pictures *pictures, int64_t i, const char *end) {
-    char text[BASIN_PICTURE_NAME];
+    char text[BASIN_MAX_PICTURE_NAME];
     basin_pictures_name(text, pictures, i);
     size_t length = strlen(text), tail = strlen(end);
     if (length < tail || strcmp(text + length - tail, end) != 0)

@@ -35,7 +35,8 @@ static basin_pictures *open_folder(void **state) {
     const char *path = *state;
     basin_pictures *pictures;
     basin_error error;
-    if (basin_pictures_open(&pictures, &path, 1, NULL, &error)) fail_msg("%s", error.text);
+    if (basin_pictures_open(&pictures, &path, 1, BASIN_PICTURES_ALL, &error))
+        fail_msg("%s", error.text);
     assert_int_equal(basin_pictures_count(pictures), FILES);
     return pictures;
 }
@@ -105,7 +106,7 @@ static run *run_new(const basin_picture_feed_config *config) {
     run *r = malloc(sizeof *r);
     basin_picture_feed *feed = feed_new(config);
     for (int s = 0; s < STEPS; s++) {
-        basin_picture_feed_batch batch;
+        basin_picture_feed_batch batch = {0};
         next(&batch, feed);
         assert_int_equal(batch.count, BATCH);
         assert_int_equal(batch.step, s);
@@ -148,7 +149,7 @@ TEST(resumes_from_any_step) {
     for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
         basin_picture_feed_seek(feed, at[i]);
         for (int s = at[i]; s < at[i] + 3 && s < STEPS; s++) {
-            basin_picture_feed_batch batch;
+            basin_picture_feed_batch batch = {0};
             next(&batch, feed);
             assert_int_equal(batch.step, s);
             assert_memory_equal(batch.values, whole->values[s], sizeof whole->values[s]);
@@ -174,7 +175,7 @@ TEST(places_of_a_batch_are_dealt) {
         part[i] = feed_new(&config);
     }
     for (int step = 0; step < 12; step++) {
-        basin_picture_feed_batch all, some[2];
+        basin_picture_feed_batch all = {0}, some[2] = {0};
         next(&all, whole);
         for (int i = 0; i < 2; i++) next(&some[i], part[i]);
         assert_int_equal(some[0].count, 1);
@@ -196,7 +197,7 @@ TEST(stops_at_once) {
     config.threads = 4;
     for (int i = 0; i < 20; i++) {
         basin_picture_feed *feed = feed_new(&config);
-        basin_picture_feed_batch batch;
+        basin_picture_feed_batch batch = {0};
         if (i % 2) next(&batch, feed);
         if (i % 3 == 2) basin_picture_feed_seek(feed, i);
         basin_picture_feed_free(feed);
@@ -219,7 +220,7 @@ TEST(evaluation_covers_all) {
     const int64_t want[] = {20, 4, 0, 7, 22, 9};
     const int64_t counts[] = {1, 1, 1, 2, 1}; /* one pair could not be read at all */
     for (int round = 0; round < 2; round++) {
-        basin_picture_feed_batch batch;
+        basin_picture_feed_batch batch = {0};
         int seen = 0, batches = 0;
         for (;;) {
             next(&batch, feed);
@@ -242,7 +243,8 @@ TEST(evaluation_covers_all) {
 TEST(every_item_once_an_epoch) {
     const char *path = "shapes:40:3:12x12x1";
     BASIN_AT_EXIT(free_pictures) basin_pictures *pictures;
-    assert_int_equal(basin_pictures_open(&pictures, &path, 1, "train", NULL), BASIN_OK);
+    assert_int_equal(basin_pictures_open(&pictures, &path, 1, BASIN_PICTURES_TRAIN, NULL),
+                     BASIN_OK);
     basin_picture_feed_config config = {.pictures = pictures,
                                         .augment = basin_augment_evaluation(12, 1, 4),
                                         .batch = 8,
@@ -253,7 +255,7 @@ TEST(every_item_once_an_epoch) {
     for (int epoch = 0; epoch < 3; epoch++) {
         int seen[40] = {0};
         for (int s = 0; s < 5; s++) {
-            basin_picture_feed_batch batch;
+            basin_picture_feed_batch batch = {0};
             next(&batch, feed);
             for (int64_t i = 0; i < batch.count; i++) seen[batch.index[i]]++;
         }
@@ -272,7 +274,7 @@ TEST(says_what_is_wrong) {
                                         .batch = 2,
                                         .training = true};
     basin_picture_feed *feed = feed_new(&config);
-    basin_picture_feed_batch batch;
+    basin_picture_feed_batch batch = {0};
     basin_error error;
     assert_int_equal(basin_picture_feed_next(&batch, feed, &error), BASIN_BAD_FILE);
     assert_string_equal(error.text, "none of 3 pictures can be read");

@@ -31,7 +31,8 @@ static int setup(void **state) {
 static basin_picture_feed_config training(void **state, basin_pictures **pictures) {
     const char *path = *state;
     basin_error error;
-    if (basin_pictures_open(pictures, &path, 1, NULL, &error)) fail_msg("%s", error.text);
+    if (basin_pictures_open(pictures, &path, 1, BASIN_PICTURES_ALL, &error))
+        fail_msg("%s", error.text);
     basin_picture_feed_config config = {.pictures = *pictures,
                                         .augment = basin_augment_training(SIZE, 3, 7),
                                         .batch = BATCH,
@@ -49,7 +50,7 @@ typedef struct run {
 static run *run_new(const basin_picture_feed_config *config, size_t *kept) {
     run *r = malloc(sizeof *r);
     basin_picture_feed *feed;
-    basin_picture_feed_batch batch;
+    basin_picture_feed_batch batch = {0};
     basin_error error;
     assert_non_null(r);
     if (basin_picture_feed_new(&feed, config, &error)) fail_msg("%s", error.text);

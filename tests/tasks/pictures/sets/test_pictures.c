@@ -21,18 +21,18 @@ static void assert_four(const basin_pictures *pictures) {
 }
 
 static void assert_halves(const char *path) {
-    basin_pictures *pictures = open_one(path, NULL);
+    basin_pictures *pictures = open_one(path, BASIN_PICTURES_ALL);
     assert_four(pictures);
-    basin_pictures_free(pictures);
-    pictures = open_one(path, "test");
+    basin_pictures_close(pictures);
+    pictures = open_one(path, BASIN_PICTURES_TEST);
     assert_true(basin_pictures_divided(pictures));
     assert_int_equal(basin_pictures_count(pictures), 1);
     assert_name(pictures, 0, "test/a/3.jpeg");
-    basin_pictures_free(pictures);
-    pictures = open_one(path, "train");
+    basin_pictures_close(pictures);
+    pictures = open_one(path, BASIN_PICTURES_TRAIN);
     assert_int_equal(basin_pictures_count(pictures), 3);
     assert_name(pictures, 0, "train/a/0.jpg");
-    basin_pictures_free(pictures);
+    basin_pictures_close(pictures);
 }
 
 TEST(folder) {
@@ -54,24 +54,24 @@ TEST(folder) {
     assert_int_equal(file_put(path, "x", 1), 0);
     assert_halves(root);
     snprintf(path, sizeof path, "%s/train/a", root); /* no halves in there: all of it */
-    basin_pictures *pictures = open_one(path, "test");
+    basin_pictures *pictures = open_one(path, BASIN_PICTURES_TEST);
     assert_false(basin_pictures_divided(pictures));
     assert_int_equal(basin_pictures_count(pictures), 2);
-    basin_pictures_free(pictures);
+    basin_pictures_close(pictures);
     snprintf(path, sizeof path, "%s/train/a/0.jpg", root);
-    pictures = open_one(path, NULL); /* a picture by itself */
+    pictures = open_one(path, BASIN_PICTURES_ALL); /* a picture by itself */
     assert_int_equal(basin_pictures_count(pictures), 1);
     basin_picture picture = {0};
     assert_int_equal(basin_pictures_load(&picture, pictures, 0, NULL), BASIN_OK);
     assert_int_equal(picture.height, 13);
     basin_picture_free(&picture);
-    basin_pictures_free(pictures);
+    basin_pictures_close(pictures);
     const char *both[] = {root, "shapes:5"};
-    pictures = open_all(both, 2, NULL); /* joined */
+    pictures = open_all(both, 2, BASIN_PICTURES_ALL); /* joined */
     assert_int_equal(basin_pictures_count(pictures), 9);
     assert_name(pictures, 3, "train/b/2.jpg");
     assert_name(pictures, 4, "shapes:5[0]");
-    basin_pictures_free(pictures);
+    basin_pictures_close(pictures);
     snprintf(path, sizeof path, "rm -r '%s'", root);
     assert_int_equal(system(path), 0);
 }
@@ -82,20 +82,20 @@ TEST(archives) {
     for (int form = 0; form < 5; form++) {
         put_archive(folder_path(path, state, name[form]), form);
         assert_halves(path);
-        basin_pictures *pictures = open_one(path, NULL);
+        basin_pictures *pictures = open_one(path, BASIN_PICTURES_ALL);
         for (int i = 0; i < 4; i++) /* a plain tar's members stay in the file */
             assert_int_equal(pictures->shelf[0].entry[i].owned, form >= 1 && form <= 3);
-        basin_pictures_free(pictures);
+        basin_pictures_close(pictures);
     }
     folder_path(path, state, "cut.tar");
     uint8_t *bytes = calloc(1, 700);
     assert_int_equal(file_put(path, bytes, 700), 0);
-    assert_fails(path, NULL, "%s: no pictures found (.jpg, .jpeg, .png, .webp)");
+    assert_fails(path, BASIN_PICTURES_ALL, "%s: no pictures found (.jpg, .jpeg, .png, .webp)");
     free(bytes);
     folder_path(path, state, "text.tar");
     assert_int_equal(file_put(path, "hello, hello", 12), 0);
     assert_fails(
-        path, NULL,
+        path, BASIN_PICTURES_ALL,
         "%s: is no picture, idx file, CIFAR batch or archive: Unrecognized archive format");
 }
 
@@ -112,7 +112,8 @@ TEST(archive_cut) {
     assert_true(size > 6000 && size < sizeof bytes);
     const char *at = folder_path(cut, state, "cut.tar");
     assert_int_equal(file_put(cut, bytes, 2700), 0);
-    assert_int_equal(basin_pictures_open(&pictures, &at, 1, NULL, &error), BASIN_BAD_FILE);
+    assert_int_equal(basin_pictures_open(&pictures, &at, 1, BASIN_PICTURES_ALL, &error),
+                     BASIN_BAD_FILE);
     assert_non_null(strstr(error.text, "cut.tar"));
     assert_null(strchr(error.text, '\n'));
 }
@@ -140,7 +141,7 @@ TEST(idx) {
             put_gz(path, bytes, size);
         else
             assert_int_equal(file_put(path, bytes, size), 0);
-        basin_pictures *pictures = open_one(path, NULL);
+        basin_pictures *pictures = open_one(path, BASIN_PICTURES_ALL);
         int channels = form < 2 ? 1 : 3;
         assert_int_equal(basin_pictures_count(pictures), 5);
         assert_name(pictures, 4, "[4]");
@@ -153,7 +154,7 @@ TEST(idx) {
                     assert_int_equal(picture.pixel[(y * 7 + x) * channels + c],
                                      (uint8_t)((3 * 42 * channels + at) * 7));
                 }
-        basin_pictures_free(pictures);
+        basin_pictures_close(pictures);
     }
 }
 
@@ -163,25 +164,28 @@ TEST(idx_that_lies) {
     size_t size = make_idx(bytes, (const int[]){5, 6, 7}, 3);
     folder_path(path, state, "x.idx");
     assert_int_equal(file_put(path, bytes, size - 1), 0);
-    assert_fails(path, NULL, "%s: 209 bytes of pixels; expected 5 pictures of 6 x 7 x 1");
+    assert_fails(path, BASIN_PICTURES_ALL,
+                 "%s: 209 bytes of pixels; expected 5 pictures of 6 x 7 x 1");
     assert_int_equal(file_put(path, bytes, 9), 0);
-    assert_fails(path, NULL, "%s: ends within its header");
+    assert_fails(path, BASIN_PICTURES_ALL, "%s: ends within its header");
     memset(bytes + 4, 0xff, 12);
     assert_int_equal(file_put(path, bytes, size), 0);
-    assert_fails(path, NULL, "%s: pictures of 4294967295 x 4294967295 pixels");
+    assert_fails(path, BASIN_PICTURES_ALL, "%s: pictures of 4294967295 x 4294967295 pixels");
     bytes[2] = 0x0d;
     assert_int_equal(file_put(path, bytes, size), 0);
-    assert_fails(path, NULL, "%s: idx of type 0x0d; expected bytes (0x08)");
+    assert_fails(path, BASIN_PICTURES_ALL, "%s: idx of type 0x0d; expected bytes (0x08)");
     memcpy(bytes, "\0\0\10\1\0\0\0\2xy", 10);
     assert_int_equal(file_put(path, bytes, 10), 0);
-    assert_fails(path, NULL, "%s: idx of rank 1; expected 3 or 4 (labels have rank 1)");
+    assert_fails(path, BASIN_PICTURES_ALL,
+                 "%s: idx of rank 1; expected 3 or 4 (labels have rank 1)");
     folder_path(path, state, "y-idx3-ubyte.gz");
     size = make_idx(bytes, (const int[]){5, 6, 7}, 3);
     put_gz(path, bytes, size);
     assert_int_equal(truncate(path, 100), 0);
-    assert_fails(path, NULL, "%s: damaged gz: it is cut off");
-    assert_fails("/nowhere", NULL, "%s: cannot open for reading: No such file or directory");
-    assert_fails("/nowhere", "valid", "split 'valid'; expected train or test");
+    assert_fails(path, BASIN_PICTURES_ALL, "%s: damaged gz: it is cut off");
+    assert_fails("/nowhere", BASIN_PICTURES_ALL,
+                 "%s: cannot open for reading: No such file or directory");
+    assert_fails("/nowhere", (basin_pictures_split)3, "split is 3; expected 0 to 2");
 }
 
 TEST(cifar) {
@@ -193,20 +197,20 @@ TEST(cifar) {
         size_t record = 3072 + (size_t)labels;
         folder_path(path, state, labels == 1 ? "data_batch_1.bin" : "train.bin");
         assert_int_equal(file_put(path, bytes, 3 * record), 0);
-        basin_pictures *pictures = open_one(path, NULL);
+        basin_pictures *pictures = open_one(path, BASIN_PICTURES_ALL);
         assert_int_equal(basin_pictures_count(pictures), 3);
         assert_int_equal(basin_pictures_load(&picture, pictures, 2, NULL), BASIN_OK);
         assert_true(picture.height == 32 && picture.width == 32 && picture.channels == 3);
         for (int k = 0; k < 3072; k++)
             assert_int_equal(picture.pixel[k % 1024 * 3 + k / 1024],
                              bytes[2 * record + (size_t)labels + (size_t)k]);
-        basin_pictures_free(pictures);
+        basin_pictures_close(pictures);
         unlink(path);
     }
     basin_picture_free(&picture);
     folder_path(path, state, "data_batch_2.bin");
     assert_int_equal(file_put(path, bytes, 3000), 0);
-    assert_fails(path, NULL,
+    assert_fails(path, BASIN_PICTURES_ALL,
                  "%s: 3000 bytes; expected records of 3073 (CIFAR-10) or 3074 (CIFAR-100)");
     unlink(path);
 }
@@ -221,25 +225,27 @@ TEST(known_folders) {
     put_gz(path, bytes, make_idx(bytes, (const int[]){5, 6, 7}, 3));
     snprintf(path, sizeof path, "%s/t10k-images-idx3-ubyte", root);
     assert_int_equal(file_put(path, bytes, make_idx(bytes, (const int[]){2, 6, 7}, 3)), 0);
-    const char *splits[] = {"train", "test", NULL};
+    const basin_pictures_split splits[] = {BASIN_PICTURES_TRAIN, BASIN_PICTURES_TEST,
+                                           BASIN_PICTURES_ALL};
     const int counts[] = {5, 2, 7};
     for (int i = 0; i < 3; i++) {
         basin_pictures *pictures = open_one(root, splits[i]);
         assert_true(basin_pictures_divided(pictures));
         assert_int_equal(basin_pictures_count(pictures), counts[i]);
-        basin_pictures_free(pictures);
+        basin_pictures_close(pictures);
     }
     unlink(path);
     char text[PATH_TEXT + 60];
     snprintf(text, sizeof text, "%%s: has no files of the split 'test'");
-    assert_fails(root, "test", text);
+    assert_fails(root, BASIN_PICTURES_TEST, text);
     snprintf(path, sizeof path, "rm -r '%s'", root);
     assert_int_equal(system(path), 0);
 }
 
 TEST(shapes) {
-    basin_pictures *a = open_one("shapes:50:7:32x24x3", "train");
-    basin_pictures *b = open_one("shapes:50:7:32x24x3", "test"), *c = open_one("shapes", "test");
+    basin_pictures *a = open_one("shapes:50:7:32x24x3", BASIN_PICTURES_TRAIN);
+    basin_pictures *b = open_one("shapes:50:7:32x24x3", BASIN_PICTURES_TEST),
+                   *c = open_one("shapes", BASIN_PICTURES_TEST);
     basin_picture one = {0}, two = {0};
     int alike = 0;
     assert_int_equal(basin_pictures_count(c), 10000);
@@ -256,9 +262,9 @@ TEST(shapes) {
     assert_int_equal(alike, 0);
     basin_picture_free(&one);
     basin_picture_free(&two);
-    basin_pictures_free(a);
-    basin_pictures_free(b);
-    basin_pictures_free(c);
+    basin_pictures_close(a);
+    basin_pictures_close(b);
+    basin_pictures_close(c);
     const char *wrong[] = {"shapes::",
                            "shapes:0",
                            "shapes:5:1:8x8",
@@ -268,7 +274,8 @@ TEST(shapes) {
                            "shapes:5:99999999999999999999",
                            "shapes:5:1:8x8x4294967297"};
     for (int i = 0; i < 8; i++)
-        assert_fails(wrong[i], NULL, "'%s': expected shapes:COUNT:SEED:HxWxC with C 1 or 3");
+        assert_fails(wrong[i], BASIN_PICTURES_ALL,
+                     "'%s': expected shapes:COUNT:SEED:HxWxC with C 1 or 3");
 }
 
 TEST(held_out) {
@@ -298,7 +305,7 @@ TEST(statistics) {
         square += bytes[i] / 255.0 * (bytes[i] / 255.0) / 210;
     }
     assert_int_equal(file_put(folder_path(path, state, "x.idx"), bytes, size), 0);
-    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_one(path, NULL);
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_one(path, BASIN_PICTURES_ALL);
     assert_int_equal(basin_pictures_statistics(mean, deviation, pictures, NULL, 0, 3, 0, NULL),
                      BASIN_OK);
     for (int c = 0; c < 3; c++) {

@@ -35,14 +35,14 @@ static basin_status read_all(void *folder) {
     basin_error error = {0};
     basin_pictures *pictures;
     basin_picture picture = {0};
-    basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
+    basin_status status = basin_pictures_open(&pictures, &path, 1, BASIN_PICTURES_ALL, &error);
     for (int64_t i = 0; i < FILES && !status; i++) {
         status = basin_pictures_load(&picture, pictures, i, &error);
         if (!status) status = basin_picture_set_channels(&picture, 1, &error);
         if (!status) status = basin_picture_set_channels(&picture, 3, &error);
     }
     basin_picture_free(&picture);
-    basin_pictures_free(pictures);
+    basin_pictures_close(pictures);
     return error.status == status ? status : BASIN_BAD_VALUE;
 }
 
@@ -53,8 +53,8 @@ static basin_status feed_all(void *folder) {
     basin_error error = {0};
     basin_pictures *pictures;
     basin_picture_feed *feed = NULL;
-    basin_picture_feed_batch batch;
-    basin_status status = basin_pictures_open(&pictures, &path, 1, NULL, &error);
+    basin_picture_feed_batch batch = {0};
+    basin_status status = basin_pictures_open(&pictures, &path, 1, BASIN_PICTURES_ALL, &error);
     basin_picture_feed_config config = {.pictures = pictures,
                                         .augment = basin_augment_evaluation(16, 3, 4),
                                         .batch = 2,
@@ -65,7 +65,7 @@ static basin_status feed_all(void *folder) {
         while (!status && batch.count);
     }
     basin_picture_feed_free(feed);
-    basin_pictures_free(pictures);
+    basin_pictures_close(pictures);
     return error.status == status ? status : BASIN_BAD_VALUE;
 }
 

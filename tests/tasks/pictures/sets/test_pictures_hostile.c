@@ -17,10 +17,10 @@ TEST(links_that_loop) {
         snprintf(inner, sizeof inner, "%s/%s", path, link[i][0]);
         assert_int_equal(symlink(link[i][1], inner), 0);
     }
-    basin_pictures *pictures = open_one(path, NULL);
+    basin_pictures *pictures = open_one(path, BASIN_PICTURES_ALL);
     assert_int_equal(basin_pictures_count(pictures), 1);
     assert_name(pictures, 0, "loop/again/1.jpg"); /* the first of its paths */
-    basin_pictures_free(pictures);
+    basin_pictures_close(pictures);
     for (int i = 0; i < 4; i++) {
         snprintf(inner, sizeof inner, "%s/%s", path, link[i][0]);
         unlink(inner);
@@ -40,7 +40,7 @@ TEST(links_to_nowhere) {
     assert_int_equal(mkdir(path, 0777), 0);
     snprintf(inner, sizeof inner, "%s/1.jpg", path);
     assert_int_equal(symlink("moved/1.jpg", inner), 0);
-    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_one(path, NULL);
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_one(path, BASIN_PICTURES_ALL);
     assert_int_equal(basin_pictures_count(pictures), 1);
     assert_failure(basin_pictures_load(&picture, pictures, 0, &failure), BASIN_IO,
                    "gone/1.jpg: cannot open for reading");
@@ -90,7 +90,8 @@ TEST(runs_no_programs) {
     basin_pictures *pictures;
     const char *at = path;
     basin_error error;
-    assert_int_not_equal(basin_pictures_open(&pictures, &at, 1, NULL, &error), BASIN_OK);
+    assert_int_not_equal(basin_pictures_open(&pictures, &at, 1, BASIN_PICTURES_ALL, &error),
+                         BASIN_OK);
     if (kept) setenv("PATH", kept, 1);
     free(kept);
     assert_int_equal(access(mark, F_OK), -1);
@@ -100,7 +101,7 @@ TEST(runs_no_programs) {
 TEST(pipes) {
     char path[PATH_TEXT];
     assert_int_equal(mkfifo(folder_path(path, state, "pipe"), 0666), 0);
-    assert_fails(path, NULL, "%s: is not a regular file");
+    assert_fails(path, BASIN_PICTURES_ALL, "%s: is not a regular file");
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

@@ -5,7 +5,7 @@
 TEST(pictures_of_any_size_are_copied) {
     basin_picture given[2] = {0}, got = {0};
     basin_pictures *pictures;
-    char name[BASIN_PICTURE_NAME];
+    char name[BASIN_MAX_PICTURE_NAME];
     const float grey[6] = {0, 0.25F, 0.5F, 0.75F, 1, 0.1F}, colour[3] = {1, 0, 0.5F};
     assert_ok(basin_picture_from_floats(&given[0], grey, 2, 3, 1, &failure));
     assert_ok(basin_picture_from_floats(&given[1], colour, 1, 1, 3, &failure));
@@ -19,7 +19,7 @@ TEST(pictures_of_any_size_are_copied) {
     assert_ok(basin_pictures_load(&got, pictures, 1, &failure));
     assert_true(got.height == 1 && got.channels == 3 && got.pixel[0] == 255);
     assert_string_equal(basin_pictures_name(name, pictures, 1), "memory[1]");
-    basin_pictures_free(pictures);
+    basin_pictures_close(pictures);
     for (int i = 0; i < 2; i++) basin_picture_free(&given[i]);
     basin_picture_free(&got);
 }
