@@ -96,7 +96,7 @@ TEST(archives) {
     assert_int_equal(file_put(path, "hello, hello", 12), 0);
     assert_fails(
         path, BASIN_PICTURES_ALL,
-        "%s: is no picture, idx file, CIFAR batch or archive: Unrecognized archive format");
+        "%s: is not a picture, idx file, CIFAR batch or archive: Unrecognized archive format");
 }
 
 /* An archive that ends within a member says so. */
