@@ -64,7 +64,7 @@ typedef struct basin_zoo_kind {
     double alpha;                     /* the published size of steps */
     const basin_zoo_tensor *tensor;   /* the state is the first */
     const basin_zoo_setting *setting; /* or NULL */
-    const char *outputs;              /* names for basin_zoo_output: "recall|begin", or "" */
+    const char *outputs;              /* names for basin_zoo_output: "recall|begin", or NULL */
     const char *exact; /* the setting that must be 0 for the force to be the gradient of the
                           energy's values; NULL: it is, unless the formula says otherwise */
 } basin_zoo_kind;

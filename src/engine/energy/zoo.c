@@ -68,12 +68,12 @@ const basin_zoo_model *basin_zoo_find(const char *name) {
 /* The place of a name in "one|other"; -1 where it is none of them. */
 static int place_of(const char *names, const char *name) {
     size_t length = strlen(name);
-    for (int i = 0;; i++) {
+    for (int i = 0; names; i++) {
         size_t size = strcspn(names, "|");
         if (size == length && !strncmp(names, name, length)) return i;
-        if (!names[size]) return -1;
-        names += size + 1;
+        names = names[size] ? names + size + 1 : NULL;
     }
+    return -1;
 }
 
 /* Whether a row is of that name: equal, or "w#" and "w2". */
@@ -168,7 +168,11 @@ static void fail_tensor(const basin_zoo_built *built, basin_graph *graph,
 static void add_part(basin_zoo_built *built, basin_graph *graph, const basin_zoo_tensor *row,
                      const basin_zoo_value *value, basin_zoo_value *part) {
     basin_shape shape = value->data ? value->data->shape : basin_expr_shape(value->expr);
-    *part = (basin_zoo_value){.name = value->name, .expr = value->expr};
+    *part = (basin_zoo_value){.name = row->name, .expr = value->expr};
+    if (strchr(row->name, '#')) { /* the model outlives a name of the caller */
+        char *copy = basin_graph_keep(graph, strlen(value->name) + 1);
+        if (copy) part->name = strcpy(copy, value->name);
+    }
     if (!fits(built, row->shape, shape))
         fail_tensor(built, graph, row, value->name, basin_shape_text(shape));
     else if (row->role == BASIN_ZOO_EDGES)
@@ -202,18 +206,14 @@ static void check_groups(const basin_zoo_built *built, basin_graph *graph, const
 
 /* ---- building ---- */
 
-static const basin_zoo_value *find(const basin_zoo_value *value, int values, const char *name) {
-    for (int i = 0; i < values; i++)
-        if (!strcmp(value[i].name, name)) return &value[i];
-    return NULL;
-}
-
 /* The value of a name: the caller's, or one of the variant. */
 static const basin_zoo_value *value_of(const basin_zoo_model *model, const basin_zoo_value *value,
                                        int values, const char *name) {
-    const basin_zoo_value *found = find(value, values, name), *other = model->variant;
-    while (!found && other && other->name && strcmp(other->name, name) != 0) other++;
-    return found ? found : other && other->name ? other : NULL;
+    for (int i = 0; i < values; i++)
+        if (!strcmp(value[i].name, name)) return &value[i];
+    for (value = model->variant; value && value->name; value++)
+        if (!strcmp(value->name, name)) return value;
+    return NULL;
 }
 
 /* Every value must have a row; those of sizes and of the step go where they belong. */
@@ -261,14 +261,6 @@ static void add_settings(basin_zoo_built *built, basin_graph *graph, const basin
     }
 }
 
-/* Names of the caller are copied: the model outlives them. */
-static void keep_names(basin_zoo_built *built, basin_graph *graph, basin_zoo_value *part) {
-    for (int i = 0; i < built->parts; i++) {
-        char *copy = basin_graph_keep(graph, strlen(part[i].name) + 1);
-        if (copy) part[i].name = strcpy(copy, part[i].name);
-    }
-}
-
 const basin_zoo *basin_zoo_build(basin_graph *graph, const char *name, const basin_zoo_value *value,
                                  int values) {
     const basin_zoo_model *model = basin_zoo_find(name);
@@ -281,15 +273,14 @@ const basin_zoo *basin_zoo_build(basin_graph *graph, const char *name, const bas
     basin_zoo_built *built = basin_graph_keep(graph, sizeof *built);
     basin_zoo_value *part = basin_graph_keep(graph, rows * sizeof *part);
     if (!built || !part) return NULL;
-    built->zoo = (basin_zoo){
-        .model = model, .turn = built->turn, .turns = code->turns, .alpha = model->kind->alpha};
+    built->zoo = (basin_zoo){.model = model, .turn = built->turn, .alpha = model->kind->alpha};
     take_values(built, graph, value, values);
     add_settings(built, graph, value, values);
     add_parts(built, graph, part, value, values);
-    keep_names(built, graph, part);
-    for (int i = 0; i < code->turns; i++) {
+    for (int i = 0; i < 2; i++) {
         built->turn[i] = code->turn[i];
         built->turn[i].context = built;
+        built->zoo.turns += code->turn[i].move || code->turn[i].project;
     }
     built->zoo.energy = (basin_energy){
         .term = code->term, .terms = code->terms, .activation = code->activation, .context = built};
@@ -305,7 +296,7 @@ basin_expr basin_zoo_output(const basin_zoo *zoo, const char *name, basin_expr x
     if (!x || !strcmp(name, "begin")) return x;
     return basin_graph_fail(basin_expr_graph(x), BASIN_BAD_VALUE,
                             "%s has no output '%s'; expected %s", zoo->model->name, name,
-                            *code->kind.outputs ? code->kind.outputs : "begin");
+                            code->kind.outputs ? code->kind.outputs : "begin");
 }
 
 basin_expr basin_zoo_project(const void *zoo, basin_expr x, basin_expr t) {

@@ -28,7 +28,6 @@ typedef struct basin_zoo_code {
     int terms;
     basin_expr (*activation)(const void *zoo, basin_expr x);
     basin_substep turn[2];
-    int turns;
     basin_expr (*output[2])(const void *zoo, basin_expr x); /* in the order of kind.outputs */
     const char *needs; /* "a|b,c": tensors of one of these groups, and none of the others; a group
                           may be empty. NULL: no condition */

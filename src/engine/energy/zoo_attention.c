@@ -89,8 +89,7 @@ const basin_zoo_code basin_zoo_block = {
                      OPTIONAL("xi", "M,D"), NUMBER("gamma", "", 1), OPTIONAL("delta", "D|"),
                      OPTIONAL("beta", "H|"), OPTIONAL("mix", "H,H")),
              SETTINGS({"memories", "relu|power|softmax", 0, 0, 2}, {"power", NULL, 0, 0, 1000},
-                      FLAG("exclude_self", 1), FLAG("causal", 0), {"epsilon", NULL, 1e-5, 0, 1}),
-             .outputs = ""},
+                      FLAG("exclude_self", 1), FLAG("causal", 0), {"epsilon", NULL, 1e-5, 0, 1})},
     .needs = "|wk,wq",
     .prepare = make_block,
 };
@@ -209,12 +208,10 @@ const basin_zoo_code basin_zoo_nrgpt = {
                  OPTIONAL("w2", "L,K"), OPTIONAL("b2", "L"), NUMBER("scale", "", 1),
                  INPUT("seed", "2", 0, true)),
          SETTINGS({"feed", "1|2|2w", FEED_1, 0, FEED_2W}, FLAG("strict", 1),
-                  {"beta", NULL, 1, 1e-9, 1e9}, FLAG("dropout", 0), FLAG("dropout_step", 0)),
-         .outputs = ""},
+                  {"beta", NULL, 1, 1e-9, 1e9}, FLAG("dropout", 0), FLAG("dropout_step", 0))},
     BASIN_TERMS({"attention", nrgpt_attention, NULL}, {"feed-forward", nrgpt_feed, NULL}),
     .activation = nrgpt_activation,
     .turn = {{.move = project}},
-    .turns = 1,
     .prepare = check_feed,
 };
 
@@ -329,11 +326,9 @@ const basin_zoo_code basin_zoo_hyperset = {
                  INPUT("start", "..,N,D", 0, true)),
          SETTINGS({"heads", NULL, 1, 1, 1e6}, {"activation", "relu|gelu", 0, 0, 1},
                   FLAG("straight", 1), {"epsilon", NULL, 1.1920928955078125e-07, 0, 1}),
-         .outputs = "",
          .exact = "straight"},
     BASIN_TERMS({"attention", hyperset_attention, NULL}, {"feed-forward", hyperset_feed, NULL}),
     .turn = {{.terms = 1, .move = move_1}, {.terms = 2, .move = move_2}},
-    .turns = 2,
     .needs = "|t1_w,t1_b,t2_w,t2_b,t3_w,t3_b",
     .prepare = learned_sizes,
 };
@@ -404,7 +399,6 @@ const basin_zoo_code basin_zoo_akorn = {
          .outputs = "begin"},
     BASIN_TERMS({"oscillators", akorn_energy, NULL}),
     .turn = {{.move = akorn_move, .project = basin_zoo_project}},
-    .turns = 1,
     .output = {akorn_begin},
     .needs = "a|qkv_w,qkv_b,o_w,o_b",
 };
@@ -447,7 +441,6 @@ const basin_zoo_code basin_zoo_ebt = {
          .outputs = "begin"},
     BASIN_TERMS({"network", ebt_energy, NULL}),
     .turn = {{.move = ebt_move, .project = ebt_land}},
-    .turns = 1,
     .output = {ebt_begin},
 };
 
@@ -511,7 +504,6 @@ const basin_zoo_code basin_zoo_crate = {
          .outputs = "begin|y"},
     BASIN_TERMS({"fit", code_fit, NULL}, {"size", code_size, NULL}),
     .turn = {{.project = basin_zoo_project}},
-    .turns = 1,
     .output = {code_begin, code_target},
     .needs = "y|x,ln1_w,ln1_b,u,out_w,out_b,ln2_w,ln2_b",
 };

@@ -43,7 +43,6 @@ const basin_zoo_code basin_zoo_dense = {
              .outputs = "begin"},
     BASIN_TERMS({"memories", dense_energy, NULL}),
     .turn = {{.project = into_cube}},
-    .turns = 1,
     .output = {inside_cube},
 };
 
@@ -56,14 +55,16 @@ static basin_expr hopfield_scores(const void *m, basin_expr x) {
     return basin_mul(TENSOR("beta"), overlap);
 }
 
-static basin_expr conjugate(int entropy, basin_expr z) {
-    switch (entropy) {
-    case ENTMAX15: return basin_entmax15_conjugate(z);
-    case SPARSEMAX: return basin_sparsemax_conjugate(z);
-    case NORMMAX2: return basin_normmax2_conjugate(z);
-    default: return basin_logsumexp(z, -1);
-    }
-}
+static basin_expr softmax(basin_expr z) { return basin_softmax(z, -1); }
+static basin_expr logsumexp(basin_expr z) { return basin_logsumexp(z, -1); }
+
+/* By entropy: its conjugate Omega*, the gradient p of that. */
+static basin_expr (*const entropies[][2])(basin_expr z) = {
+    [SOFTMAX] = {logsumexp, softmax},
+    [ENTMAX15] = {basin_entmax15_conjugate, basin_entmax15},
+    [SPARSEMAX] = {basin_sparsemax_conjugate, basin_sparsemax},
+    [NORMMAX2] = {basin_normmax2_conjugate, basin_normmax2},
+};
 
 /* The largest entropy, of `count` equal probabilities. */
 static double uniform_entropy(int entropy, double count) {
@@ -77,21 +78,15 @@ static double uniform_entropy(int entropy, double count) {
 
 /* p [.., N, M] of states x, how much of each memory a step takes. */
 static basin_expr hopfield_recall(const void *m, basin_expr x) {
-    basin_expr z = hopfield_scores(m, x);
-    switch ((int)SETTING("entropy")) {
-    case ENTMAX15: return basin_entmax15(z);
-    case SPARSEMAX: return basin_sparsemax(z);
-    case NORMMAX2: return basin_normmax2(z);
-    default: return basin_softmax(z, -1);
-    }
+    return entropies[(int)SETTING("entropy")][1](hopfield_scores(m, x));
 }
 
 static basin_expr hopfield_energy(const void *m, basin_expr x) {
     const basin_zoo_built *built = m;
     int entropy = (int)SETTING("entropy");
     double max = uniform_entropy(entropy, (double)built->size['M' - 'A']);
-    basin_expr gain = basin_sub(basin_scalar(basin_expr_graph(x), max),
-                                conjugate(entropy, hopfield_scores(m, x)));
+    basin_expr conjugate = entropies[entropy][0](hopfield_scores(m, x));
+    basin_expr gain = basin_sub(basin_scalar(basin_expr_graph(x), max), conjugate);
     basin_expr longest = basin_max(half_square(TENSOR("xi")), -1, 1); /* [..] */
     basin_expr bound = basin_expand_dims(longest, -1, 1), beta = TENSOR("beta");
     return basin_add(basin_add(basin_div(gain, beta), half_square(x)), bound);
@@ -268,8 +263,7 @@ const basin_zoo_code basin_zoo_graph = {
              .alpha = 0.3,
              TENSORS(STATE("x0", "N,D"), WEIGHT("xi", "M,D", 1),
                      {"edges", "E,2", .role = BASIN_ZOO_EDGES}, NUMBER("beta", "", 1),
-                     NUMBER("lam", "", 0.3)),
-             .outputs = ""},
+                     NUMBER("lam", "", 0.3))},
     BASIN_TERMS({"memories", node_memories, NULL}, {"edges", edges, NULL}),
     .prepare = read_edges,
 };
@@ -311,12 +305,10 @@ const basin_zoo_code basin_zoo_plastic = {
                         "memories of (xi . u / D) xi xi^T / D, of an input u [N, D]. A step is\n"
                         "x + alpha (W(u) g - x).",
              .alpha = 0.2,
-             TENSORS(STATE("x0", "N,D"), WEIGHT("xi", "M,D", 1), WEIGHT("u", "N,D", 1)),
-             .outputs = ""},
+             TENSORS(STATE("x0", "N,D"), WEIGHT("xi", "M,D", 1), WEIGHT("u", "N,D", 1))},
     BASIN_TERMS({"neurons", neurons, NULL}, {"synapse", plastic_synapse, NULL}),
     .activation = plastic_activation,
     .turn = {{.terms = 2, .move = leak}},
-    .turns = 1,
 };
 
 /* ---- a layered network with a clamped input ---- */
@@ -374,8 +366,7 @@ const basin_zoo_code basin_zoo_layers = {
              TENSORS(STATE("s", "N,S"), INPUT("x", "N,I", 1, false), WEIGHT("w0", "D,I", 0.5),
                      WEIGHT("b0", "D", 0.5), OPTIONAL("w1", "O,D"), OPTIONAL("b1", "O"),
                      OPTIONAL("w#", "*,*"), OPTIONAL("b#", "*"), INPUT("target", "N,*", 0, true)),
-             SETTINGS({"nudge", NULL, 0, -1e9, 1e9}),
-             .outputs = ""},
+             SETTINGS({"nudge", NULL, 0, -1e9, 1e9})},
     BASIN_TERMS({"layers", layers_energy, NULL}, {"nudge", nudge, NULL}),
     .prepare = check_layers,
 };

@@ -72,7 +72,8 @@ static void add_descent(basin_case *c, basin_specimen *s, bool by_term) {
     if (!end) return;
     add_energies(c, trace, s->zoo->energy.terms, steps, by_term);
     for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++) {
-        if (!strstr(s->model->kind->outputs, outputs[i].output)) continue;
+        const char *names = s->model->kind->outputs;
+        if (!names || !strstr(names, outputs[i].output)) continue;
         basin_expr value = basin_zoo_output(s->zoo, outputs[i].output, outputs[i].end ? end : s->x);
         basin_case_output_add(c, outputs[i].sum ? basin_sum_all(value) : value, "%s",
                               outputs[i].name);

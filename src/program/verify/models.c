@@ -14,25 +14,24 @@
 /* All pairs, or all but a token with itself, where `allowed` [N, N] has just these; else a list. */
 static basin_pattern read_pattern(basin_case *c, int64_t n, bool self) {
     basin_tensor allowed = basin_case_integers(c, "allowed", 2);
-    int64_t count = 0, all = self ? n * n : n * n - n;
-    int32_t *edge = basin_array_new((size_t)(n * n), 2 * sizeof *edge), *may = allowed.data;
     basin_pattern pattern = self ? BASIN_ALL_PAIRS : BASIN_OTHER_PAIRS;
-    basin_pairs pairs = {0};
-    basin_error error;
-    if (!may || !edge || allowed.shape.dim[0] != n || allowed.shape.dim[1] != n)
+    int64_t count = 0, cells = basin_shape_count(allowed.shape);
+    int32_t *edge = basin_array_new((size_t)cells, 2 * sizeof *edge), *may = allowed.data;
+    bool square = may && allowed.shape.dim[0] == n && allowed.shape.dim[1] == n;
+    if (!edge || !square)
         basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.allowed; expected [%lld, %lld]",
                          (long long)n, (long long)n);
-    for (int32_t i = 0; i < n * n && !basin_graph_error(c->graph); i++)
+    for (int64_t i = 0; i < cells && edge && square; i++)
         if (may[i]) {
-            edge[2 * count] = i / (int32_t)n;
-            edge[2 * count++ + 1] = i % (int32_t)n;
+            edge[2 * count] = (int32_t)(i / n);
+            edge[2 * count++ + 1] = (int32_t)(i % n);
         }
-    if (count < all && basin_pairs_new(&pairs, n, n, edge, count, 0, &error))
-        basin_graph_fail(c->graph, error.status, "%s", error.text);
-    else if (count < all)
-        pattern = basin_case_pattern(c, &pairs);
+    if (count < (self ? cells : cells - n)) {
+        basin_pairs pairs;
+        pattern = basin_case_pairs(c, &pairs, n, edge, count, 0);
+        basin_pairs_free(&pairs);
+    }
     free(edge);
-    basin_pairs_free(&pairs);
     basin_tensor_free(&allowed);
     return pattern;
 }
@@ -118,7 +117,14 @@ void basin_case_build_anomaly(basin_case *c) {
                                    .block = basin_case_block(c, ""),
                                    .descent = basin_case_descent(c),
                                    .position = BASIN_POSITION_LEARNED};
-    basin_pattern pattern = basin_case_edges(c, config.nodes, "edges");
+    basin_tensor edges = basin_case_integers(c, "edges", 2);
+    basin_pairs pairs;
+    if (edges.data && edges.shape.dim[1] != 2)
+        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.edges; expected [edges, 2]");
+    basin_pattern pattern = basin_case_pairs(c, &pairs, config.nodes, edges.data,
+                                             edges.shape.dim[0], BASIN_PAIRS_BOTH_WAYS);
+    basin_pairs_free(&pairs);
+    basin_tensor_free(&edges);
     basin_expr features = basin_case_input_add(c, "features", 2);
     basin_expr label = basin_case_input_add(c, "label", 1);
     double omega = basin_case_number(c, "omega"); /* the weight of an anomalous node */
@@ -190,15 +196,12 @@ static basin_expr one_graph(basin_case *c, const basin_graph_net *model, int whi
     BASIN_FREE_AT_EXIT int32_t *place = basin_array_new((size_t)nodes + 3, sizeof *place);
     for (int32_t t = 0; t <= nodes + 2 && place; t++) place[t] = t <= nodes + 1 ? t - 1 : -1;
     int32_t *edge = list_edges(c, which, nodes, &edges);
-    basin_pairs pairs = {0};
-    basin_error error = {0};
-    basin_expr logits = NULL;
+    basin_pairs pairs;
+    basin_pattern pattern =
+        basin_case_pairs(c, &pairs, nodes + 1, edge, edges, BASIN_PAIRS_BOTH_WAYS);
+    basin_expr features = basin_constant(c->graph, part[2]), logits = NULL;
     if (!place) basin_graph_fail(c->graph, BASIN_NO_MEMORY, "out of memory");
-    if (basin_graph_error(c->graph) ||
-        basin_pairs_new(&pairs, nodes + 1, nodes + 1, edge, edges, BASIN_PAIRS_BOTH_WAYS, &error)) {
-        basin_graph_fail(c->graph, error.status, "%s", error.text);
-    } else {
-        basin_expr features = basin_constant(c->graph, part[2]);
+    if (!basin_graph_error(c->graph)) {
         basin_graph_net_batch batch = {
             .nodes = basin_constant(c->graph, part[0]),
             .positions = basin_constant(c->graph, part[1]),
@@ -207,7 +210,7 @@ static basin_expr one_graph(basin_case *c, const basin_graph_net *model, int whi
             .before = indices(c, place, nodes + 1),
             .after = indices(c, place + 2, nodes + 1),
             .first = indices(c, place + 1, 1),
-            .pattern = basin_case_pattern(c, &pairs)};
+            .pattern = pattern};
         logits = basin_graph_net_forward(model, &batch);
     }
     basin_pairs_free(&pairs);

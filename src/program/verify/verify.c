@@ -74,16 +74,12 @@ static const char *case_word(basin_case *c, const char *key, char text[BASIN_CAS
     return text;
 }
 
-static void write_state(basin_case *c, const char *name, const basin_tensor *tensor) {
-    basin_error error;
-    if (basin_store_write(c->store, name, tensor, &error))
-        basin_graph_fail(c->graph, error.status, "%s", error.text);
-}
-
 basin_expr basin_case_input_add(basin_case *c, const char *name, int rank) {
     const basin_tensor *tensor = basin_case_tensor(c, name, rank);
+    basin_error error;
     if (!tensor) return NULL;
-    write_state(c, name, tensor);
+    if (basin_store_write(c->store, name, tensor, &error))
+        return basin_graph_fail(c->graph, error.status, "%s", error.text);
     return basin_state(c->graph, name, tensor->shape);
 }
 
@@ -110,31 +106,21 @@ basin_expr basin_case_index(basin_case *c, const char *name, int64_t count) {
     return index;
 }
 
-basin_pattern basin_case_pattern(basin_case *c, const basin_pairs *p) {
-    basin_shape rows = BASIN_SHAPE(p->queries + 1), columns = BASIN_SHAPE(p->keys + 1),
-                pairs = BASIN_SHAPE(p->pairs);
+basin_pattern basin_case_pairs(basin_case *c, basin_pairs *p, int64_t tokens, const int32_t *edge,
+                               int64_t count, int flags) {
+    basin_error error;
+    *p = (basin_pairs){0};
+    if (basin_graph_error(c->graph)) return BASIN_ALL_PAIRS;
+    if (basin_pairs_new(p, tokens, tokens, edge, count, flags, &error)) {
+        basin_graph_fail(c->graph, error.status, "%s", error.text);
+        return BASIN_ALL_PAIRS;
+    }
+    basin_shape rows = BASIN_SHAPE(tokens + 1), pairs = BASIN_SHAPE(p->pairs);
     return (basin_pattern){.row = basin_index_constant(c->graph, p->row, rows),
                            .key = basin_index_constant(c->graph, p->key, pairs),
-                           .column = basin_index_constant(c->graph, p->column, columns),
+                           .column = basin_index_constant(c->graph, p->column, rows),
                            .query = basin_index_constant(c->graph, p->query, pairs),
                            .pair = basin_index_constant(c->graph, p->pair, pairs)};
-}
-
-basin_pattern basin_case_edges(basin_case *c, int64_t tokens, const char *name) {
-    basin_tensor edges = basin_case_integers(c, name, 2);
-    basin_pattern pattern = {0};
-    basin_pairs pairs = {0};
-    basin_error error;
-    if (!edges.data || edges.shape.dim[1] != 2)
-        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.%s; expected [edges, 2]", name);
-    else if (basin_pairs_new(&pairs, tokens, tokens, edges.data, edges.shape.dim[0],
-                             BASIN_PAIRS_BOTH_WAYS, &error))
-        basin_graph_fail(c->graph, error.status, "%s", error.text);
-    else
-        pattern = basin_case_pattern(c, &pairs);
-    basin_pairs_free(&pairs);
-    basin_tensor_free(&edges);
-    return pattern;
 }
 
 void basin_case_output_add(basin_case *c, basin_expr value, const char *format, ...) {

@@ -43,10 +43,9 @@ basin_expr basin_case_parameter(basin_case *c, const char *name);
 basin_expr basin_case_input_add(basin_case *c, const char *name, int rank);
 /* The integers of "in.NAME" [n], from 0 to count - 1. */
 basin_expr basin_case_index(basin_case *c, const char *name, int64_t count);
-/* A list of pairs as constants. */
-basin_pattern basin_case_pattern(basin_case *c, const basin_pairs *pairs);
-/* The same from "in.NAME" [count, 2], both ways. */
-basin_pattern basin_case_edges(basin_case *c, int64_t tokens, const char *name);
+/* A list of pairs among tokens, from edges [count, 2], and its constants; free the list. */
+basin_pattern basin_case_pairs(basin_case *c, basin_pairs *pairs, int64_t tokens,
+                               const int32_t *edge, int64_t count, int flags);
 
 /* The expression that must equal the tensor NAME, "out." or "grad." included. */
 void basin_case_output_add(basin_case *c, basin_expr value, const char *format, ...)
