@@ -21,8 +21,8 @@ typedef struct basin_progress {
 } basin_progress;
 
 basin_progress basin_progress_begin(const char *label, int64_t total, bool quiet);
-/* Shows `done` as a bar, with a few words each: the max_operands important first, NULL after the
- * last. Words that do not fit are left out. Draws at max_operands ten times a second, so call it
+/* Shows `done` as a bar, with a few words each: the most important first, NULL after the
+ * last. Words that do not fit are left out. Draws at most ten times a second, so call it
  * often. */
 void basin_progress_show(basin_progress *progress, int64_t done, const char *const *words);
 /* Clears the line; or whichever is drawn, before something else is printed. */
@@ -163,7 +163,7 @@ typedef struct basin_option {
 /* For commands that print JSON only with some options. */
 #define BASIN_OPTION_JSON_FOR(needs_) BASIN_FLAG(json, "json", .needs = needs_)
 #define BASIN_OPTION_QUIET BASIN_FLAG(quiet, "quiet", .letter = 'q')
-/* The end of max_operands tables. */
+/* The end of most tables. */
 #define BASIN_OPTIONS_LAST BASIN_OPTION_JSON, BASIN_OPTION_QUIET, BASIN_OPTIONS_END
 #define BASIN_OPTION_BACKEND BASIN_CHOICE(backend, "backend", "ref|cpu|cuda", .text = "cpu")
 #define BASIN_OPTION_PRODUCTS                                                                      \
@@ -214,7 +214,7 @@ typedef struct basin_command {
     const struct basin_use_task *use;     /* of basin_use_run */
     const char *task;                     /* whose settings it takes as options; or NULL */
     bool ranks;                           /* several ranks may share it */
-    int min_operands, max_operands; /* operands, where not as the page says; -1: none needed */
+    int min_operands, max_operands;       /* where not as the page says; -1: none needed */
 } basin_command;
 
 #define BASIN_COMMAND(name_, table_) .name = name_, .option = table_, .size = sizeof(OPTIONS)
@@ -305,7 +305,7 @@ void basin_option_print(char *text, size_t size, const basin_option *option,
 
 /* ---- pages ---- */
 
-/* Pages: of a command (all of its options, or those that max_operands people set), of a group. */
+/* Pages: of a command (all of its options, or those that most people set), of a group. */
 void basin_command_help_print(const basin_command *command, bool all);
 void basin_noun_help_print(const basin_noun *group);
 

@@ -128,14 +128,17 @@ bool basin_option_given(const basin_args *args, const char *name) {
 
 /* ---- lines on standard error: names in them may hold anything, control bytes included ---- */
 
+static char last_line[2048]; /* for a rank whose standard error nobody sees */
+
 void basin_say(const char *format, ...) {
-    char text[2048];
+    char text[sizeof last_line];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     basin_text_clean(text);
     basin_progress_clear();
+    snprintf(last_line, sizeof last_line, "%s", text);
     fprintf(stderr, "%s\n", text);
 }
 
@@ -199,35 +202,17 @@ static int report_usage(const basin_command *command, const char *text) {
 typedef struct cli_ranks {
     basin_ranks *ranks; /* NULL: one process */
     int64_t rank;       /* as the launcher set it */
-    int spoken;         /* of a silent rank: the file that gets its standard error */
     int heard;          /* of a silent rank: its original standard error */
     char *words;        /* the command line, where there are several; NULL: out of memory */
 } cli_ranks;
 
-/* Standard error of a silent rank is kept, so that its last line can be printed. */
 static void silence(cli_ranks *r) {
     int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    r->spoken = memfd_create("basin", MFD_CLOEXEC);
     r->heard = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-    if (r->spoken >= 0) dup2(r->spoken, STDERR_FILENO);
-    if (nowhere >= 0) {
-        dup2(nowhere, STDOUT_FILENO);
-        close(nowhere);
-    }
-}
-
-/* The last line that begins with "basin: ", without that. */
-static void last_words(basin_error *error, const cli_ranks *r) {
-    char text[2 * BASIN_ERROR_TEXT] = "";
-    off_t end = r->spoken >= 0 ? lseek(r->spoken, 0, SEEK_END) : 0;
-    off_t from = end > (off_t)sizeof text - 1 ? end - ((off_t)sizeof text - 1) : 0;
-    ssize_t got = end > 0 ? pread(r->spoken, text, sizeof text - 1, from) : 0;
-    const char *line = NULL;
-    text[got > 0 ? got : 0] = 0;
-    for (const char *at = text; (at = strstr(at, "basin: ")); at++)
-        if (at == text || at[-1] == '\n') line = at + strlen("basin: ");
-    int length = line ? (int)strcspn(line, "\n") : 0;
-    basin_fail(error, BASIN_BAD_VALUE, "%.*s", length ? length : 6, length ? line : "failed");
+    if (nowhere < 0) return;
+    dup2(nowhere, STDOUT_FILENO);
+    dup2(nowhere, STDERR_FILENO);
+    close(nowhere);
 }
 
 /* Whether this word may differ from host to host; *next: so may the one after it. */
@@ -262,18 +247,12 @@ static char *list_words(int words, char *const *word) {
  * there are several. */
 static bool ranks_begin(cli_ranks *r, int words, char *const *word) {
     int64_t count;
-    *r = (cli_ranks){.spoken = -1, .heard = -1};
+    *r = (cli_ranks){.heard = -1};
     bool launched = basin_ranks_launched(&r->rank, &count);
     if (r->rank > 0) silence(r);
     if (!launched || count < 2) return false;
     r->words = list_words(words, word);
     return true;
-}
-
-static void say(const cli_ranks *r, const char *line) {
-    char text[2 * BASIN_ERROR_TEXT];
-    int length = snprintf(text, sizeof text, "basin: %s\n", line);
-    if (write(r->heard >= 0 ? r->heard : STDERR_FILENO, text, (size_t)length) < 0) return;
 }
 
 static basin_status compare_words(const cli_ranks *r, basin_error *error) {
@@ -295,17 +274,17 @@ static basin_status ranks_open(cli_ranks *r, basin_error *error) {
 }
 
 /* A failure that not all ranks share ends the job. Rank 0 has printed its own; others give it a
- * second to end the job first, since max failures come to all ranks alike, then print theirs. */
+ * second to end the job first, since most failures come to all ranks alike, then print theirs. */
 static void fail(const cli_ranks *r, int code) {
-    char line[2 * BASIN_ERROR_TEXT];
+    static const char start[] = "basin: ";
+    bool reported = !strncmp(last_line, start, sizeof start - 1);
     basin_error error;
-    last_words(&error, r);
+    basin_fail(&error, BASIN_BAD_VALUE, "%s", reported ? last_line + sizeof start - 1 : "failed");
     if (r->rank > 0 && basin_ranks_agreed(&error)) return;
     if (r->rank > 0) {
         sleep(1);
-        snprintf(line, sizeof line, "rank %lld on %s: %s", (long long)r->rank,
-                 basin_ranks_host(r->ranks), error.text);
-        say(r, line);
+        dprintf(r->heard >= 0 ? r->heard : STDERR_FILENO, "basin: rank %lld on %s: %s\n",
+                (long long)r->rank, basin_ranks_host(r->ranks), error.text);
     }
     basin_ranks_abort(r->ranks, code);
 }
@@ -315,7 +294,6 @@ static void ranks_end(cli_ranks *r, int code) {
     if (r->ranks && code && code != BASIN_EXIT_AGAIN) fail(r, code);
     basin_ranks_close(r->ranks);
     if (r->heard >= 0) close(r->heard);
-    if (r->spoken >= 0) close(r->spoken);
     free(r->words);
 }
 

@@ -148,7 +148,7 @@ struct basin_packed {
 
 enum {
     BLOCK = 1 << 16,
-    /* Tables and texts shrink to a tenth, at window to a hundredth. */
+    /* Tables and texts shrink to a tenth, at most to a hundredth. */
     MAX_RATIO = 200,
     ANY_TIMES = 1 << 26, /* bytes below which nobody minds */
 };

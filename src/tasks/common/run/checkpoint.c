@@ -226,7 +226,7 @@ static basin_status check(const basin_run_state *s, const basin_run_task *task, 
                           path, (long long)s->step, (long long)from, (long long)from + task->steps,
                           (long long)s->epoch + 1);
     if (s->best_epoch > s->epoch)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: best_epoch is %lld, expected at limit %lld",
+        return basin_fail(error, BASIN_BAD_FILE, "%s: best_epoch is %lld, expected at most %lld",
                           path, (long long)s->best_epoch, (long long)s->epoch);
     return BASIN_OK;
 }

@@ -38,7 +38,7 @@ typedef struct basin_run_task {
     void *context;                /* of all functions below */
     const char *unit;             /* what an epoch has `items` of: "images" */
     int64_t members;              /* models trained in turn, 1 to BASIN_MAX_MEMBERS */
-    int64_t epochs, steps, items; /* at limit; steps and items of an epoch */
+    int64_t epochs, steps, items; /* at most; steps and items of an epoch */
     int64_t log_every;            /* steps; 0: only a line per epoch */
     int64_t score_every;          /* epochs */
     int64_t patience;             /* epochs without a better score; 0: any number */
@@ -160,7 +160,7 @@ typedef struct basin_average {
     const basin_params *params;
 } basin_average;
 
-/* average <- keep average + (1 - keep) parameter, keep at limit `limit`: by a separate plan, so
+/* average <- keep average + (1 - keep) parameter, keep at most `limit`: by a separate plan, so
  * that a device does it where the parameters are, as parameter + keep (average - parameter); or by
  * the host, as it stands. `params` must stay where they are. Free it, also on failure. */
 basin_status basin_average_new(basin_average *average, basin_store *store,
