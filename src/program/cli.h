@@ -129,32 +129,20 @@ typedef struct basin_option {
     offsetof(OPTIONS, field) + 0 * sizeof(_Generic(((OPTIONS *)0)->field, type : 0))
 /* After its last argument an entry may set `.letter`, `.initial`, `.text`, `.needs`, `.writes` and
  * `.more`. share/basin/commands.md describes it. */
-#define BASIN_OPTION_OF(kind_, field_, type_)                                                      \
-    .kind = kind_, .offset = BASIN_OPTION_AT(field_, type_)
-#define BASIN_FLAG(field, ...)                                                                     \
-    { BASIN_OPTION_OF(BASIN_OPTION_FLAG, field, bool), .name = __VA_ARGS__ }
-#define BASIN_SWITCH(field, ...)                                                                   \
-    { BASIN_OPTION_OF(BASIN_OPTION_SWITCH, field, bool), .name = __VA_ARGS__ }
+#define BASIN_OPTION(kind_, field_, type_, ...)                                                    \
+    { .kind = BASIN_OPTION_##kind_, .offset = BASIN_OPTION_AT(field_, type_), __VA_ARGS__ }
+#define BASIN_FLAG(field, ...) BASIN_OPTION(FLAG, field, bool, .name = __VA_ARGS__)
+#define BASIN_SWITCH(field, ...) BASIN_OPTION(SWITCH, field, bool, .name = __VA_ARGS__)
 #define BASIN_INTEGER(field, name_, value_, low_, ...)                                             \
-    {                                                                                              \
-        BASIN_OPTION_OF(BASIN_OPTION_INTEGER, field, int64_t), .name = name_, .value = value_,     \
-                                                               .low = low_, .high = __VA_ARGS__    \
-    }
+    BASIN_OPTION(INTEGER, field, int64_t, .name = name_, .value = value_, .low = low_,             \
+                 .high = __VA_ARGS__)
 #define BASIN_REAL(field, name_, value_, low_, ...)                                                \
-    {                                                                                              \
-        BASIN_OPTION_OF(BASIN_OPTION_REAL, field, double), .name = name_, .value = value_,         \
-                                                           .low = low_, .high = __VA_ARGS__        \
-    }
+    BASIN_OPTION(REAL, field, double, .name = name_, .value = value_, .low = low_,                 \
+                 .high = __VA_ARGS__)
 #define BASIN_TEXT(field, letter_, name_, ...)                                                     \
-    {                                                                                              \
-        BASIN_OPTION_OF(BASIN_OPTION_TEXT, field, const char *), .letter = letter_, .name = name_, \
-                                                                 .value = __VA_ARGS__              \
-    }
+    BASIN_OPTION(TEXT, field, const char *, .letter = letter_, .name = name_, .value = __VA_ARGS__)
 #define BASIN_CHOICE(field, name_, ...)                                                            \
-    {                                                                                              \
-        BASIN_OPTION_OF(BASIN_OPTION_CHOICE, field, const char *), .name = name_,                  \
-                                                                   .value = __VA_ARGS__            \
-    }
+    BASIN_OPTION(CHOICE, field, const char *, .name = name_, .value = __VA_ARGS__)
 #define BASIN_OPTIONS_END                                                                          \
     { .name = NULL }
 

@@ -58,8 +58,7 @@ BASIN_API const basin_setting *basin_setting_at(const char *task, int number);
 /* Its presets by name, ended by NULL; "default" comes first. */
 BASIN_API const char *const *basin_settings_presets(const char *task);
 
-/* Gives all settings the values of a preset, or of the default and what a file NAME.json changes.
- */
+/* Gives all settings the values of a preset, or of the default and then of a file NAME.json. */
 BASIN_API basin_status basin_settings_start(basin_settings *settings, const char *preset,
                                             basin_error *error);
 /* An error where settings conflict, or where one that was set by its name has no effect with the
@@ -68,20 +67,19 @@ BASIN_API basin_status basin_settings_check(const basin_settings *settings, basi
 /* Sets one by its name, from text. */
 BASIN_API basin_status basin_settings_set(basin_settings *settings, const char *name,
                                           const char *text, basin_error *error);
-/* The same from a number: of an INTEGER (up to 2^53 - 1), a REAL, or a SWITCH (0 or 1). */
+/* The same from a number, for an INTEGER (up to 2^53 - 1), a REAL, or a SWITCH (0 or 1). */
 BASIN_API basin_status basin_settings_set_number(basin_settings *settings, const char *name,
                                                  double value, basin_error *error);
-/* The value as text that basin_settings_set understands; `size` bytes, cut where they are too few.
- */
+/* The value as text that basin_settings_set accepts, cut to `size` bytes. */
 BASIN_API basin_status basin_settings_get(char *text, size_t size, const basin_settings *settings,
                                           const char *name, basin_error *error);
 /* The same as a number. */
 BASIN_API basin_status basin_settings_get_number(double *value, const basin_settings *settings,
                                                  const char *name, basin_error *error);
-/* All of them as a JSON object, indented; free it. NULL without memory. */
+/* All of them as a JSON object, indented; release it with basin_free. NULL when out of memory. */
 BASIN_API char *basin_settings_json(const basin_settings *settings);
-/* Reads a file with such an object, or with one under "settings" beside which "task" names the
- * task; settings that it does not name stay. */
+/* Reads a file with such an object, or with one under "settings" next to "task", the name of the
+ * task. Settings that it does not name keep their values. */
 BASIN_API basin_status basin_settings_read(basin_settings *settings, const char *path,
                                            basin_error *error);
 

@@ -17,20 +17,20 @@ bool basin_choice_is(const char *choice, const char *name) { return !strcmp(choi
 
 /* ---- one setting from text ---- */
 
-/* What a number becomes, where the setting's range has it; `text` is how errors call it. */
-static basin_status take_number(void *values, const basin_setting_entry *s, double value,
-                                const char *text, basin_error *error) {
-    void *at = (char *)values + s->offset;
-    bool integer = s->is.kind == BASIN_SETTING_INTEGER;
-    if (!isfinite(value) || (integer && value != floor(value)))
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not a %snumber", s->is.name, text,
+static basin_status parse_number(void *at, const basin_setting *s, const char *text,
+                                 basin_error *error) {
+    char *end;
+    double value = basin_real_read(text, &end);
+    bool integer = s->kind == BASIN_SETTING_INTEGER;
+    if (end == text || *end || !isfinite(value) || (integer && value != floor(value)))
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not a %snumber", s->name, text,
                           integer ? "whole " : "");
-    if (value < s->is.low)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %.60s is too small; at least %.16g",
-                          s->is.name, text, s->is.low);
-    if (value > s->is.high)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %.60s is too large; at most %.16g",
-                          s->is.name, text, s->is.high);
+    if (value < s->low)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %.60s is too small; at least %.16g", s->name,
+                          text, s->low);
+    if (value > s->high)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: %.60s is too large; at most %.16g", s->name,
+                          text, s->high);
     if (integer)
         *(int64_t *)at = (int64_t)value;
     else
@@ -38,14 +38,7 @@ static basin_status take_number(void *values, const basin_setting_entry *s, doub
     return BASIN_OK;
 }
 
-static basin_status parse_number(void *values, const basin_setting_entry *s, const char *text,
-                                 basin_error *error) {
-    char *end;
-    double value = basin_real_read(text, &end);
-    return take_number(values, s, end == text || *end ? NAN : value, text, error);
-}
-
-static basin_status parse_switch(bool *value, const basin_setting_entry *s, const char *text,
+static basin_status parse_switch(bool *value, const basin_setting *s, const char *text,
                                  basin_error *error) {
     static const char *const word[2][3] = {{"off", "false", "0"}, {"on", "true", "1"}};
     for (int on = 0; on < 2; on++)
@@ -54,8 +47,7 @@ static basin_status parse_switch(bool *value, const basin_setting_entry *s, cons
                 *value = on;
                 return BASIN_OK;
             }
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is neither on nor off", s->is.name,
-                      text);
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is neither on nor off", s->name, text);
 }
 
 static void list_choices(char *text, size_t size, const char *const *choice) {
@@ -64,20 +56,19 @@ static void list_choices(char *text, size_t size, const char *const *choice) {
         at += (size_t)snprintf(text + at, size - at, "%s%s", i ? "|" : "", choice[i]);
 }
 
-static basin_status parse_choice(const char **value, const basin_setting_entry *s, const char *text,
+static basin_status parse_choice(const char **value, const basin_setting *s, const char *text,
                                  basin_error *error) {
     char list[400];
-    for (const char *const *choice = s->is.choices; *choice; choice++)
+    for (const char *const *choice = s->choices; *choice; choice++)
         if (!strcmp(*choice, text)) {
             *value = *choice;
             return BASIN_OK;
         }
-    list_choices(list, sizeof list, s->is.choices);
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not one of %s", s->is.name, text,
-                      list);
+    list_choices(list, sizeof list, s->choices);
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not one of %s", s->name, text, list);
 }
 
-static basin_status parse_channels(double value[3], const basin_setting_entry *s, const char *text,
+static basin_status parse_channels(double value[3], const basin_setting *s, const char *text,
                                    basin_error *error) {
     double read[3];
     const char *at = text;
@@ -89,7 +80,7 @@ static basin_status parse_channels(double value[3], const basin_setting_entry *s
         at = end + 1;
     }
     if (!good)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not three numbers", s->is.name,
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not three numbers", s->name,
                           text);
     memcpy(value, read, sizeof read);
     return BASIN_OK;
@@ -100,10 +91,10 @@ basin_status basin_setting_parse(void *values, const basin_setting_entry *s, con
     void *at = (char *)values + s->offset;
     switch (s->is.kind) {
     case BASIN_SETTING_INTEGER:
-    case BASIN_SETTING_REAL: return parse_number(values, s, text, error);
-    case BASIN_SETTING_SWITCH: return parse_switch(at, s, text, error);
-    case BASIN_SETTING_CHOICE: return parse_choice(at, s, text, error);
-    case BASIN_SETTING_CHANNELS: return parse_channels(at, s, text, error);
+    case BASIN_SETTING_REAL: return parse_number(at, &s->is, text, error);
+    case BASIN_SETTING_SWITCH: return parse_switch(at, &s->is, text, error);
+    case BASIN_SETTING_CHOICE: return parse_choice(at, &s->is, text, error);
+    case BASIN_SETTING_CHANNELS: return parse_channels(at, &s->is, text, error);
     }
     return BASIN_OK;
 }
@@ -184,23 +175,18 @@ static bool print_channels(char *text, size_t size, const cJSON *item) {
 
 /* A JSON value as the text that basin_setting_parse reads, where its kind is the setting's. */
 static bool to_text(char *text, size_t size, const basin_setting_entry *s, const cJSON *item) {
-    switch (s->is.kind) {
-    case BASIN_SETTING_INTEGER:
-    case BASIN_SETTING_REAL:
-        if (!cJSON_IsNumber(item)) return false;
+    static const int type[] = {cJSON_Number, cJSON_Number, cJSON_True | cJSON_False, cJSON_String,
+                               cJSON_Array};
+    if (!(item->type & type[s->is.kind])) return false;
+    if (cJSON_IsArray(item)) return print_channels(text, size, item);
+    if (cJSON_IsNumber(item))
         basin_real_print(text, size, 17, item->valuedouble);
-        return true;
-    case BASIN_SETTING_SWITCH:
-        if (!cJSON_IsBool(item)) return false;
-        snprintf(text, size, "%s", cJSON_IsTrue(item) ? "on" : "off");
-        return true;
-    case BASIN_SETTING_CHOICE:
-        if (!cJSON_IsString(item)) return false;
-        snprintf(text, size, "%s", item->valuestring);
-        return true;
-    case BASIN_SETTING_CHANNELS: return cJSON_IsArray(item) && print_channels(text, size, item);
-    }
-    return false;
+    else
+        snprintf(text, size, "%s",
+                 cJSON_IsString(item) ? item->valuestring
+                 : cJSON_IsTrue(item) ? "on"
+                                      : "off");
+    return true;
 }
 
 static const char *expected_kind(const basin_setting_entry *s) {
@@ -434,28 +420,10 @@ basin_status basin_settings_set(basin_settings *settings, const char *name, cons
     return BASIN_OK;
 }
 
-static bool is_number(const basin_setting_entry *s) {
-    return s->is.kind == BASIN_SETTING_INTEGER || s->is.kind == BASIN_SETTING_REAL;
-}
-
-static basin_status fail_kind(const basin_setting_entry *s, basin_error *error) {
-    return basin_fail(error, BASIN_BAD_VALUE, "%s is %s, not a number", s->is.name,
-                      expected_kind(s));
-}
-
 basin_status basin_settings_set_number(basin_settings *settings, const char *name, double value,
                                        basin_error *error) {
-    const basin_setting_entry *s;
     char text[BASIN_NUMBER_TEXT];
-    BASIN_TRY(look_up(&s, settings, name, error));
-    bool flag = s->is.kind == BASIN_SETTING_SWITCH;
-    if (!is_number(s) && !(flag && (value == 0 || value == 1))) return fail_kind(s, error);
-    if (flag)
-        *(bool *)((char *)settings->values + s->offset) = value != 0;
-    else
-        BASIN_TRY(take_number(settings->values, s, value, basin_number_print(text, value), error));
-    mark(settings, s);
-    return BASIN_OK;
+    return basin_settings_set(settings, name, basin_number_print(text, value), error);
 }
 
 basin_status basin_settings_get(char *text, size_t size, const basin_settings *settings,
@@ -471,7 +439,9 @@ basin_status basin_settings_get_number(double *value, const basin_settings *sett
     const basin_setting_entry *s;
     BASIN_TRY(look_up(&s, settings, name, error));
     const void *at = (const char *)settings->values + s->offset;
-    if (!is_number(s) && s->is.kind != BASIN_SETTING_SWITCH) return fail_kind(s, error);
+    if (s->is.kind >= BASIN_SETTING_CHOICE)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s is %s, not a number", s->is.name,
+                          expected_kind(s));
     *value = s->is.kind == BASIN_SETTING_INTEGER ? (double)*(const int64_t *)at
              : s->is.kind == BASIN_SETTING_REAL  ? *(const double *)at
                                                  : (double)*(const bool *)at;
