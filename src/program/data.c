@@ -264,9 +264,9 @@ static const basin_field cut_fields[] = {
     F(edges, "edges"),
     F(cut, "cut|edges between parts"),
     F(halo, "halo|halo nodes"),
-    F(most_nodes, ".most_nodes"),
-    F(most_edges, ".most_edges"),
-    F(most_halo, ".most_halo"),
+    F(max_nodes, ".most_nodes"),
+    F(max_edges, ".most_edges"),
+    F(max_halo, ".most_halo"),
     F(node_balance, "node_balance|nodes, largest part over mean", "%.3f"),
     F(edge_balance, "edge_balance|edges, largest part over mean", "%.3f"),
     {0}};

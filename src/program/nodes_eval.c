@@ -54,7 +54,7 @@ enum {
     TREES,
     NETWORK,
     RIVALS,
-    MOST_RIVALS = 16,
+    MAX_RIVALS = 16,
 };
 
 typedef struct figures {
@@ -68,8 +68,8 @@ typedef struct eval {
     options *o;
     bool classes;
     basin_nodes_use use;
-    uint8_t *part;                  /* [N] */
-    const char *rival[MOST_RIVALS]; /* presets, the plain ones first, or "xgboost" */
+    uint8_t *part;                 /* [N] */
+    const char *rival[MAX_RIVALS]; /* presets, the plain ones first, or "xgboost" */
     int rivals, plain, first_rival, models;
     basin_splits splits;
     figures *figures; /* [runs, models] */
@@ -105,16 +105,16 @@ static const char *rival_name(const char *preset) {
 }
 
 /* All that can be asked for: presets, and xgboost beside detectors. */
-static int list_rivals(const char *all[MOST_RIVALS], const eval *b) {
+static int list_rivals(const char *all[MAX_RIVALS], const eval *b) {
     int count = 0;
     for (const char *const *preset = basin_settings_presets(b->o->command->task); *preset; preset++)
-        if (rival_name(*preset) && count < MOST_RIVALS - 1) all[count++] = *preset;
+        if (rival_name(*preset) && count < MAX_RIVALS - 1) all[count++] = *preset;
     if (!b->classes) all[count++] = xgboost;
     return count;
 }
 
 static basin_status add_rival(eval *b, const char *name, size_t length, basin_error *error) {
-    const char *all[MOST_RIVALS], *found = NULL;
+    const char *all[MAX_RIVALS], *found = NULL;
     char known[200] = "all";
     for (int i = 0, count = list_rivals(all, b); i < count; i++) {
         const char *its = rival_name(all[i]);

@@ -128,7 +128,7 @@ static const char *label_of(const job *j, int64_t node, char text[BASIN_MAX_NODE
 }
 
 static void put_neighbours(basin_record *r, const job *j, const basin_nodes_explanation *e,
-                           int64_t most) {
+                           int64_t max) {
     char id[BASIN_MAX_NODE], label[BASIN_MAX_NODE], title[100];
     int main = basin_network_main_relation(j->network);
     bool loop = main >= 0 &&
@@ -137,7 +137,7 @@ static void put_neighbours(basin_record *r, const job *j, const basin_nodes_expl
              "neighbours that move its logit most (of %lld%s):", (long long)e->neighbours,
              loop ? ", besides itself, by a loop" : "");
     basin_record_table(r, "neighbours", title);
-    for (int64_t i = 0; i < basin_int_min(e->neighbours, most); i++) {
+    for (int64_t i = 0; i < basin_int_min(e->neighbours, max); i++) {
         const basin_nodes_neighbour *n = &e->neighbour[i];
         basin_record_row(r);
         basin_record_fields(r, "node=%s;moves|moves by=%+.4f",
@@ -155,14 +155,14 @@ static const basin_schema *schema_of(const job *j) {
 }
 
 static void put_features(basin_record *r, const job *j, const basin_nodes_explanation *e,
-                         int64_t most) {
+                         int64_t max) {
     const basin_schema *schema = schema_of(j);
     char name[BASIN_MAX_REASON], value[BASIN_VALUE_TEXT], typical[BASIN_VALUE_TEXT], title[200];
     snprintf(title, sizeof title,
              "features that move its logit from %.3f (a typical node's, here) to %.3f:",
              e->typical_logit, e->logit);
     basin_record_table(r, "features", e->completed ? NULL : title);
-    for (int64_t i = 0; i < basin_int_min(e->features, most); i++) {
+    for (int64_t i = 0; i < basin_int_min(e->features, max); i++) {
         const basin_nodes_feature *f = &e->feature[i];
         basin_record_row(r);
         basin_record_fields(r, "feature=%s;.column=%lld;.hop=%lld",

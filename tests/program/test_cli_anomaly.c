@@ -188,7 +188,7 @@ TEST(settings_without_effect_are_refused) {
                  {"--form mlp --dim 8", "dim has no effect with form mlp"},
                  {"--form linear --hidden 8", "hidden has no effect with form linear"},
                  {"--warmup 0 --rate-first 0.1", "rate_first has no effect with warmup 0"},
-                 {"--epochs 1 --log-every 3", "log_every is 3 without a log"}};
+                 {"--epochs 1 --log-every 3", "log_every is 3, "}};
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++)
         assert_error(run(state,
                          "anomaly train accounts.csv transfers.csv --quiet --members 1 "

@@ -86,7 +86,7 @@ TEST(another_order_gives_the_same_bytes) {
     write_transfers(state, "pay2.csv", "channel;to_account;amount;from_account", true, 2);
     const program *p = run_ok(state, "anomaly score m.safetensors day2.csv pay2.csv -o second.csv");
     assert_contains(p->err, "columns not used, since training did not have them: mood");
-    assert_contains(p->err, "text, one feature a value: country (3)");
+    assert_contains(p->err, "text, one feature per value: country (3)");
     assert_same_bytes(state, "second.csv");
     /* by way of a file that was converted without knowing the model */
     p = run_ok(state,

@@ -110,9 +110,9 @@ basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features,
 /* The results of several relations, each [N, D], as one: [N, D], or [N, relations D]. */
 static basin_expr model_merge(const basin_expr *result, int relations, basin_merge merge) {
     if (merge == BASIN_MERGE_CONCAT && relations > 1) return basin_concat(result, relations, 1);
-    basin_expr most = result[0];
-    for (int r = 1; r < relations; r++) most = basin_maximum(most, result[r]);
-    return most;
+    basin_expr max = result[0];
+    for (int r = 1; r < relations; r++) max = basin_maximum(max, result[r]);
+    return max;
 }
 
 basin_expr basin_anomaly_head(const basin_anomaly *model, basin_expr first, const basin_expr *last,
@@ -236,8 +236,8 @@ static basin_expr attend(const basin_published *m, int b, basin_expr g,
                             .query = pattern->key,
                             .pair = pattern->pair};
     basin_expr dq = basin_pair_sum(w, k, pattern);
-    basin_expr turned = basin_gather(w, pattern->pair);
-    basin_expr dk = basin_pair_sum(turned, q, &by_key);
+    basin_expr reversed = basin_gather(w, pattern->pair);
+    basin_expr dk = basin_pair_sum(reversed, q, &by_key);
     return basin_add(basin_einsum("nhy,hyd->nd", dq, m->block[b].wq),
                      basin_einsum("nhy,hyd->nd", dk, m->block[b].wk));
 }

@@ -53,8 +53,8 @@ static basin_status draw_neighbours(basin_nodes_batch *b, const basin_nodes_sour
                                     basin_error *error) {
     const basin_node_inputs *inputs = s->inputs;
     const basin_nodes_settings *r = inputs->settings;
-    int64_t wanted = draws_of(r->fraction, s->train_count), first = number * r->batch;
-    int64_t count = wanted - first < r->batch ? wanted - first : r->batch;
+    int64_t expected = draws_of(r->fraction, s->train_count), first = number * r->batch;
+    int64_t count = expected - first < r->batch ? expected - first : r->batch;
     int64_t shards = s->shards ? s->shards : 1;
     int64_t from = count * s->shard / shards, to = count * (s->shard + 1) / shards;
     int64_t fanout[3] = {r->fanout, 1 + r->fanout / 4, 1 + r->fanout / 4};
@@ -63,7 +63,7 @@ static basin_status draw_neighbours(basin_nodes_batch *b, const basin_nodes_sour
     first += from, count = b->targets = to - from;
     if (!count) return BASIN_OK;
     BASIN_FREE_AT_EXIT int64_t *order =
-        choose(s->train_count, wanted, seed, STREAM_TARGETS + (uint64_t)epoch);
+        choose(s->train_count, expected, seed, STREAM_TARGETS + (uint64_t)epoch);
     if (!order) return basin_fail_memory(error, "a batch");
     for (int64_t i = 0; i < count; i++) order[i] = s->train[order[first + i]];
     /* How many nodes and walked edges there are at most. */

@@ -95,7 +95,7 @@ static basin_status check_parent(basin_nodes_memory *memory, const basin_run *ru
 
 /* ---- at the beginning of a run ---- */
 
-/* Of the labels, which parts of a graph have as the whole does. */
+/* From the labels, which parts of a graph have as the whole does. */
 static void make_salt(basin_salt *salt, const basin_network *network, int64_t seed) {
     char text[100];
     uint8_t sum[BASIN_SHA256];
@@ -367,10 +367,10 @@ static basin_status judge(basin_nodes_figures *f, const basin_nodes_samples *s, 
 static basin_status check_labels(const basin_network *network, basin_error *error) {
     if (!network->label)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", network->path);
-    int32_t most = basin_network_greatest_label(network);
-    if (most <= 1) return BASIN_OK;
+    int32_t max = basin_network_greatest_label(network);
+    if (max <= 1) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "%s: label %d; needs 0 (normal) and 1 (anomalous)",
-                      network->path, (int)most);
+                      network->path, (int)max);
 }
 
 basin_status basin_nodes_backtest(basin_nodes_figures *figures, const basin_nodes_model *model,

@@ -3,7 +3,7 @@
 #include "base/number.h"
 #include "tasks/nodes/net.h"
 
-enum { MOST_CLASSES = 10000, MANY = 20, FEW_EACH = 3 };
+enum { MAX_CLASSES = 10000, MANY = 20, FEW_EACH = 3 };
 
 static const char *name_at(const basin_names *names, int64_t i) {
     return names->text + names->at[i];
@@ -12,12 +12,12 @@ static const char *name_at(const basin_names *names, int64_t i) {
 /* The model's number of each node's class; -1: no label, or one that the model does not know. */
 static basin_status classes_of(int32_t **class_of, const basin_nodes_model *model,
                                const basin_network *network, basin_error *error) {
-    int32_t most = basin_network_greatest_label(network);
+    int32_t max = basin_network_greatest_label(network);
     if (!network->label)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", network->path);
     BASIN_TRY(BASIN_NEW_RAW(class_of, network->nodes, "classes", error));
-    BASIN_SCRATCH_RAW(int32_t, number, (size_t)most + 2, "classes", error);
-    for (int32_t label = 0; label <= most; label++) {
+    BASIN_SCRATCH_RAW(int32_t, number, (size_t)max + 2, "classes", error);
+    for (int32_t label = 0; label <= max; label++) {
         char text[BASIN_MAX_NODE];
         number[label] =
             basin_names_find(&model->class_name, basin_network_class(network, label, text));
@@ -77,15 +77,15 @@ static void note_strangers(const basin_nodes_fitting *f) {
 static basin_status count_names(basin_nodes_model *model, const char *path, const char *what,
                                 basin_status bad, basin_error *error) {
     int64_t count = model->settings.classes = model->class_name.count;
-    if (count > 1 && count <= MOST_CLASSES) return BASIN_OK;
+    if (count > 1 && count <= MAX_CLASSES) return BASIN_OK;
     return basin_fail(error, bad, "%s: %s %lld class%s; needs 2 to %d", path, what,
-                      (long long)count, count == 1 ? "" : "es", MOST_CLASSES);
+                      (long long)count, count == 1 ? "" : "es", MAX_CLASSES);
 }
 
 basin_status basin_classes_take(basin_nodes_fitting *f, basin_error *error) {
     const basin_network *n = f->network;
-    int32_t most = basin_network_greatest_label(n);
-    BASIN_SCRATCH(int64_t, count, (size_t)most + 2, "classes", error);
+    int32_t max = basin_network_greatest_label(n);
+    BASIN_SCRATCH(int64_t, count, (size_t)max + 2, "classes", error);
     for (int64_t i = 0; i < f->train_count; i++) {
         int32_t label = n->label[f->train[i]];
         if (label < 0)
@@ -94,7 +94,7 @@ basin_status basin_classes_take(basin_nodes_fitting *f, basin_error *error) {
                               (long long)f->train[i]);
         count[label]++;
     }
-    for (int32_t label = 0; label <= most; label++) {
+    for (int32_t label = 0; label <= max; label++) {
         char text[BASIN_MAX_NODE];
         const char *name = basin_network_class(n, label, text);
         if (count[label]) BASIN_TRY(basin_names_add(&f->model->class_name, name, error));
@@ -115,7 +115,7 @@ static double weight_of(const char *balance, int64_t all, int64_t classes, int64
 }
 
 void basin_classes_weigh(basin_nodes_fitting *f) {
-    int64_t C = f->settings.classes, count[MOST_CLASSES] = {0};
+    int64_t C = f->settings.classes, count[MAX_CLASSES] = {0};
     for (int64_t i = 0; i < f->train_count; i++) count[f->class_of[f->train[i]]]++;
     for (int64_t i = 0; i < f->train_count; i++) {
         int64_t node = f->train[i], its = f->class_of[node];
@@ -157,7 +157,7 @@ basin_status basin_classes_load(basin_nodes_model *model, const basin_bundle *bu
 /* ---- How well classes are told apart. */
 
 /* A probability of 0 would make one node's surprise infinite. */
-static const double least = 1e-12;
+static const double minimal = 1e-12;
 
 static int32_t best_of(const double *probability, int64_t classes) {
     int32_t best = 0;
@@ -179,13 +179,13 @@ static double macro_f1(const int64_t *matrix, int64_t classes) {
     double sum = 0;
     int64_t counted = 0;
     for (int64_t c = 0; c < classes; c++) {
-        int64_t there = 0, told = 0, right = matrix[c * classes + c];
+        int64_t there = 0, predicted = 0, right = matrix[c * classes + c];
         for (int64_t k = 0; k < classes; k++) {
             there += matrix[c * classes + k];
-            told += matrix[k * classes + c];
+            predicted += matrix[k * classes + c];
         }
-        if (!there && !told) continue;
-        sum += 2 * (double)right / (double)(there + told);
+        if (!there && !predicted) continue;
+        sum += 2 * (double)right / (double)(there + predicted);
         counted++;
     }
     return counted ? sum / (double)counted : 0;
@@ -231,7 +231,7 @@ static basin_status measure_classes(basin_score *score, const double *probabilit
         int32_t its = class_of[node[i]];
         const double *p = probability + node[i] * classes;
         right += its == best_of(p, classes);
-        sum -= log(its >= 0 && p[its] > least ? p[its] : least);
+        sum -= log(its >= 0 && p[its] > minimal ? p[its] : minimal);
     }
     BASIN_TRY(mean_auroc(&auroc, probability, class_of, classes, node, count, error));
     double loss = sum / (double)count;

@@ -356,10 +356,10 @@ static basin_status measure(basin_nodes_drift *drift, const basin_nodes_model *m
                           "the model does not say what its training's columns looked like; needs "
                           "one trained by this version");
     BASIN_TRY(basin_nodes_check_network(model, network, error));
-    size_t most = model->schema->nodes.columns + 1 + (size_t)then->fact.rows;
-    most += model->schema->edges.columns;
+    size_t max = model->schema->nodes.columns + 1 + (size_t)then->fact.rows;
+    max += model->schema->edges.columns;
     BASIN_SCRATCH_RAW(float, sample, SAMPLE, "drift", error);
-    BASIN_TRY(BASIN_NEW(&drift->column, most, "drift", error));
+    BASIN_TRY(BASIN_NEW(&drift->column, max, "drift", error));
     BASIN_TRY(read_nodes(&nodes, network, first, error));
     BASIN_TRY(read_edges(&edges, network, first, error));
     if (nodes.count < 1) return basin_fail(error, BASIN_BAD_VALUE, "%s: no nodes", network->path);

@@ -18,7 +18,7 @@ typedef struct surroundings {
     basin_network *part;
 } surroundings;
 
-enum { MOST_LINES = 1 + BASIN_MAX_RELATIONS };
+enum { MAX_LINES = 1 + BASIN_MAX_RELATIONS };
 
 /* Some of the explained nodes, and the lines of their inputs. */
 typedef struct integral {
@@ -34,10 +34,10 @@ typedef struct integral {
     basin_plan *plan;
     basin_expr pick; /* [n] */
     int64_t columns;
-    int lines;                   /* of the features, and of each relation's facts */
-    basin_line line[MOST_LINES]; /* [n, columns]; [pairs, facts] */
-    double *logit;               /* [n] */
-    double *ends;                /* [2, count] logits of typical inputs, and of the node's */
+    int lines;                  /* of the features, and of each relation's facts */
+    basin_line line[MAX_LINES]; /* [n, columns]; [pairs, facts] */
+    double *logit;              /* [n] */
+    double *ends;               /* [2, count] logits of typical inputs, and of the node's */
 } integral;
 
 static void take(integral *g, surroundings *to, int64_t node) {
@@ -49,10 +49,10 @@ static void take(integral *g, surroundings *to, int64_t node) {
 
 static basin_status surround(surroundings *to, integral *g, const basin_nodes_explanation *e,
                              basin_error *error) {
-    int64_t most = g->x->count < MANY ? FIRSTS : FIRSTS_OF_MANY;
+    int64_t max = g->x->count < MANY ? FIRSTS : FIRSTS_OF_MANY;
     bool graph = basin_nodes_on_graph(&g->x->model->settings);
-    int64_t firsts = to->firsts = graph ? basin_int_min(e->neighbours, most) : 0;
-    int64_t each = firsts ? (most / 2 + firsts - 1) / firsts : 0; /* half as many of theirs */
+    int64_t firsts = to->firsts = graph ? basin_int_min(e->neighbours, max) : 0;
+    int64_t each = firsts ? (max / 2 + firsts - 1) / firsts : 0; /* half as many of theirs */
     BASIN_TRY(BASIN_NEW_RAW(&to->node, 1 + firsts * (1 + each), "surroundings", error));
     take(g, to, e->node);
     for (int64_t i = 0; i < firsts; i++) take(g, to, e->neighbour[i * e->neighbours / firsts].node);
@@ -152,7 +152,7 @@ static basin_status open_lines(integral *g, basin_error *error) {
 }
 
 static basin_status make_plan(integral *g, basin_error *error) {
-    basin_expr to[MOST_LINES], output[MOST_LINES + 1];
+    basin_expr to[MAX_LINES], output[MAX_LINES + 1];
     BASIN_TRY(basin_store_new(&g->store, g->x->work.backend, error));
     BASIN_TRY(basin_nodes_net_new(&g->net, g->x->inputs.settings, &g->batch.shape, false, error));
     BASIN_TRY(open_lines(g, error));
@@ -406,7 +406,7 @@ static basin_status lens_plan(lens *l, basin_error *error) {
 
 static basin_status lens_open(lens *l, basin_error *error) {
     const basin_node_inputs *inputs = &l->x->inputs;
-    int64_t nodes = inputs->shape.nodes, most = nodes;
+    int64_t nodes = inputs->shape.nodes, max = nodes;
     BASIN_TRY(basin_store_new(&l->store, l->x->work.backend, error));
     BASIN_TRY(basin_nodes_net_new(&l->net, inputs->settings, &inputs->shape, false, error));
     BASIN_TRY(lens_plan(l, error));
@@ -414,9 +414,9 @@ static basin_status lens_open(lens *l, basin_error *error) {
     basin_nodes_net_data data = basin_node_inputs_data(inputs, l->pairs);
     BASIN_TRY(basin_nodes_net_write(&l->net, l->plan, &data, error));
     for (int r = 0; r < inputs->shape.relations; r++)
-        most = basin_int_max(most, inputs->shape.pairs[r]);
+        max = basin_int_max(max, inputs->shape.pairs[r]);
     for (int i = 0; i < 2; i++) BASIN_TRY(BASIN_NEW(&l->energy[i], nodes, "an explanation", error));
-    return BASIN_NEW_RAW(&l->value, most, "an explanation", error);
+    return BASIN_NEW_RAW(&l->value, max, "an explanation", error);
 }
 
 static void lens_close(lens *l) {

@@ -96,9 +96,9 @@ enum { BATCHES = 4 }; /* of an epoch, where training nodes are many */
 static void choose_pace(basin_nodes_fitting *f) {
     enum { VALIDATIONS = 5, VALIDATE_EVERY = 4 };
     basin_nodes_settings *s = &f->settings;
-    double most = (double)(BATCHES * s->batch) / (double)f->train_count;
+    double max = (double)(BATCHES * s->batch) / (double)f->train_count;
     bool walk = basin_choice_is(s->sampling, "neighbours");
-    if (s->fraction <= 0) s->fraction = walk && most < 0.05 ? most : 0.05;
+    if (s->fraction <= 0) s->fraction = walk && max < 0.05 ? max : 0.05;
     if (!s->evaluate)
         s->evaluate = !is_full(f) && s->epochs > VALIDATIONS * VALIDATE_EVERY
                           ? s->epochs / VALIDATIONS
@@ -140,15 +140,15 @@ static basin_status choose_sampling(basin_nodes_fitting *f, basin_error *error) 
         f->settings.sampling = f->bytes <= limit && !is_slower(f) ? "full" : "neighbours";
     f->model->sampled = !is_full(f);
     choose_pace(f);
-    double gib = (double)f->bytes / (1 << 30), most = (double)limit / (1 << 30);
+    double gib = (double)f->bytes / (1 << 30), max = (double)limit / (1 << 30);
     if (f->settings.implicit && !is_full(f))
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "sampling is %s with implicit: at rest a node depends on the whole graph "
+                          "sampling is %s with implicit: a fixed point depends on the whole graph "
                           "(%.2f GiB of %.1f allowed); needs sampling full",
-                          asked, gib, most);
+                          asked, gib, max);
     if (!is_full(f))
         snprintf(how, size, "%s, %.3g of the nodes an epoch (the full graph: %.1f GiB of %.1f%s)",
-                 f->settings.sampling, f->settings.fraction, gib, most,
+                 f->settings.sampling, f->settings.fraction, gib, max,
                  f->shrink && f->bytes <= limit ? ", but slower" : "");
     return BASIN_OK;
 }
@@ -187,7 +187,7 @@ static basin_status check_memory(const basin_nodes_fitting *f, size_t bytes, con
     size_t limit = basin_nodes_memory_limit(&f->work),
            graph = basin_parted_inputs_bytes(&f->inputs);
     size_t need = bytes + (f->work.memory ? graph : 0);
-    if (f->work.least || need <= limit) return BASIN_OK;
+    if (f->work.minimal || need <= limit) return BASIN_OK;
     const double gib = 1 << 30;
     return basin_fail(error, BASIN_NO_MEMORY,
                       "%s: %s takes %.3g GiB (the graph and its inputs %.3g, the plan %.3g) of "
@@ -267,10 +267,10 @@ static basin_status make_for_samples(basin_nodes_fitting *f, basin_error *error)
 
 /* Batches are halved until they fit where they are left to us. */
 static basin_status make_samples(basin_nodes_fitting *f, basin_error *error) {
-    enum { LEAST = 32 }; /* targets, below which a step learns next to nothing */
+    enum { MINIMUM = 32 }; /* targets, below which a step learns next to nothing */
     int64_t asked = f->settings.batch;
     basin_status status = make_for_samples(f, error);
-    while (status == BASIN_NO_MEMORY && f->shrink && f->settings.batch > LEAST) {
+    while (status == BASIN_NO_MEMORY && f->shrink && f->settings.batch > MINIMUM) {
         f->settings.batch /= 2;
         status = make_for_samples(f, error);
     }
@@ -694,11 +694,12 @@ basin_status basin_nodes_fit(basin_nodes_model **model, basin_training_result *o
         .probe = job->probe,
         .record = job->record,
         .data = digest_of(job),
-        .work = {t->backend, t->watch, t->memory, job->least, job->network->parts}};
+        .work = {t->backend, t->watch, t->memory, job->minimal, job->network->parts}};
     *model = NULL;
     BASIN_TRY(
         basin_nodes_model_new(&f.model, job->task, job->settings, job->network, t->backend, error));
-    if (job->network->parts) f.model->features = job->network->features; /* a face holds none */
+    if (job->network->parts)
+        f.model->features = job->network->features; /* a graph in parts has none */
     basin_status status = get_ready(&f, error);
     basin_run_task task = {0};
     if (!status) task = task_of(&f);

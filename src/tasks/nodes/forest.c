@@ -30,7 +30,7 @@ basin_status basin_nodes_ensemble_name(basin_nodes_ensemble *e, const basin_netw
 /* ---- growing ---- */
 
 /* Most rows to train on and to validate, at most half of them anomalies: more add little. */
-static const double most_rows = 100000;
+static const double max_rows = 100000;
 
 /* Nodes of a part, evenly thinned out to a share of each class; `node` may be NULL. */
 static int64_t list_part(int64_t *node, const basin_network *network, const uint8_t *part,
@@ -49,22 +49,22 @@ static int64_t list_part(int64_t *node, const basin_network *network, const uint
 
 /* What is taken of each class, and in what part of that validation is. */
 static double find_shares(double share[2], const basin_network *network, const uint8_t *part,
-                          double most) {
+                          double max) {
     static const double anomalies_alone[2] = {0, 1}, normals_alone[2] = {1, 0};
     double a = (double)list_part(NULL, network, part, BASIN_SPLIT_TRAIN, anomalies_alone);
     double n = (double)list_part(NULL, network, part, BASIN_SPLIT_TRAIN, normals_alone);
-    share[1] = fmin(1, most / 2 / fmax(a, 1));
-    share[0] = fmin(1, (most - share[1] * a) / fmax(n, 1));
+    share[1] = fmin(1, max / 2 / fmax(a, 1));
+    share[0] = fmin(1, (max - share[1] * a) / fmax(n, 1));
     double judges = (double)list_part(NULL, network, part, BASIN_SPLIT_VAL, share);
-    return fmin(1, most / fmax(judges, 1));
+    return fmin(1, max / fmax(judges, 1));
 }
 
 basin_status basin_tree_rows_take(basin_tree_rows *l, const basin_tree_tables *tables,
-                                  const uint8_t *part, double most, basin_error *error) {
+                                  const uint8_t *part, double max, basin_error *error) {
     const basin_network *network = tables->network;
     int64_t columns = tables->table[0].columns;
     *l = (basin_tree_rows){0};
-    double judging = find_shares(l->taken, network, part, most);
+    double judging = find_shares(l->taken, network, part, max);
     const double judges[2] = {judging * l->taken[0], judging * l->taken[1]};
     int64_t trains = list_part(NULL, network, part, BASIN_SPLIT_TRAIN, l->taken);
     int64_t validations = list_part(NULL, network, part, BASIN_SPLIT_VAL, judges);
@@ -120,7 +120,7 @@ static void vary(basin_trees_data *data, basin_trees_spec *spec, const basin_tre
     if (own) spec->depth = 4, spec->l2 = 0.3;
     data->weight[0] = 1 / l->taken[0];
     data->weight[1] = (upweights ? sqrt(ratio) : 1) / l->taken[1];
-    if (upweights) spec->least_hessian = 0.1;
+    if (upweights) spec->min_hessian = 0.1;
 }
 
 /* How many fits each view gets: of trees a quarter, the rest to the means over neighbours. */
@@ -224,7 +224,7 @@ basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *e, int64_t trees, i
     deal(e->seeing, trees, members > 0, e->known.count > 0);
     for (int v = 0; v < BASIN_TREE_VIEWS; v++) /* all fits alike, whatever they see */
         e->weight[v] = e->fits ? (double)e->seeing[v] / (double)e->fits : 0;
-    BASIN_TRY(basin_tree_rows_take(&rows, tables, part, most_rows, error));
+    BASIN_TRY(basin_tree_rows_take(&rows, tables, part, max_rows, error));
     basin_status status = basin_parallel_try(grow_fit, &g, own.count, 1, error);
     BASIN_TRY(basin_ranks_agree(ranks, status, error));
     for (int64_t rank = 0; rank < basin_ranks_count(ranks); rank++) {
@@ -309,7 +309,7 @@ static basin_status sum_parts(double **mine /* [own nodes, width] */, const basi
     int64_t own = 0, at = 0;
     for (int64_t k = 0; k < t->count; k++) own += t->table[k].node.network->nodes;
     BASIN_TRY(BASIN_NEW_RAW(mine, own * width, "trees of parts", error));
-    BASIN_SCRATCH_RAW(double, one, (t->parts->most_nodes * width), "trees of parts", error);
+    BASIN_SCRATCH_RAW(double, one, (t->parts->max_nodes * width), "trees of parts", error);
     for (int64_t k = 0; k < t->count; k++) {
         int64_t n = t->table[k].node.network->nodes;
         BASIN_TRY(sum_logits(one, e, &t->table[k], width > 1, error));

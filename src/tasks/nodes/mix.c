@@ -139,7 +139,7 @@ static void set_weights(basin_nodes_ensemble *e, double *trees, const double *vi
 }
 
 /* Fits without a tree are constant: scaled to deviation 1 they would outweigh all others. */
-static bool tells(double deviation) { return deviation > 1e-5; }
+static bool varies(double deviation) { return deviation > 1e-5; }
 
 /* ---- both together ---- */
 
@@ -193,7 +193,7 @@ basin_status basin_nodes_ensemble_choose(basin_nodes_ensemble *e, double *trees,
         c.of[k] = k == BASIN_TREE_VIEWS ? network_logit : e->seeing[k] ? view + k * c.nodes : NULL;
         c.deviation[k] = 1;
         if (c.of[k]) spread(&mean, &c.deviation[k], c.of[k], part, c.nodes);
-        if (k < BASIN_TREE_VIEWS && !tells(c.deviation[k])) c.of[k] = NULL;
+        if (k < BASIN_TREE_VIEWS && !varies(c.deviation[k])) c.of[k] = NULL;
     }
     BASIN_TRY(
         basin_nodes_samples_take(&samples, network_logit, network, part, BASIN_SPLIT_VAL, error));
@@ -281,7 +281,7 @@ static basin_status for_alerts(double *threshold, double alerts, const double *p
 
 typedef struct goal {
     basin_goal kind;
-    double wanted; /* of a cost, the threshold itself */
+    double expected; /* of a cost, the threshold itself */
     bool cost;
 } goal;
 
@@ -289,7 +289,7 @@ static bool read_goal(goal *g, const char *text) {
     static const struct {
         const char *name;
         basin_goal goal;
-        double most;
+        double max;
     } goals[] = {{"precision=", BASIN_GOAL_SURE, 1},
                  {"recall=", BASIN_GOAL_RECALL, 1},
                  {"fpr=", BASIN_GOAL_FPR, 1},
@@ -300,11 +300,12 @@ static bool read_goal(goal *g, const char *text) {
         char *end;
         if (strncmp(text, goals[i].name, length) != 0) continue;
         *g = (goal){goals[i].goal, basin_real_read(text + length, &end), *text == 'c'};
-        bool good = end != text + length && g->wanted > 0 && g->wanted <= goals[i].most;
-        if (!g->cost) return good && !*end && (goals[i].most == 1 || g->wanted == floor(g->wanted));
+        bool good = end != text + length && g->expected > 0 && g->expected <= goals[i].max;
+        if (!g->cost)
+            return good && !*end && (goals[i].max == 1 || g->expected == floor(g->expected));
         const char *second = end + 1;
         double missed = good && *end == ':' ? basin_real_read(second, &end) : 0;
-        g->wanted /= g->wanted + missed;
+        g->expected /= g->expected + missed;
         return missed > 0 && end != second && !*end;
     }
     return false;
@@ -314,10 +315,10 @@ static bool read_goal(goal *g, const char *text) {
 static basin_status choose(double *threshold, const goal *g, const basin_nodes_samples *s,
                            basin_error *error) {
     if (g->kind == BASIN_GOAL_BUDGET) return BASIN_OK; /* it is there already */
-    if (!basin_threshold_for(threshold, g->kind, g->wanted, s->score, s->label, s->count, NULL))
+    if (!basin_threshold_for(threshold, g->kind, g->expected, s->score, s->label, s->count, NULL))
         return BASIN_OK;
     basin_goal kind = g->kind == BASIN_GOAL_SURE ? BASIN_GOAL_PRECISION : g->kind;
-    return basin_threshold_for(threshold, kind, g->wanted, s->score, s->label, s->count, error);
+    return basin_threshold_for(threshold, kind, g->expected, s->score, s->label, s->count, error);
 }
 
 enum { DRAWS = 400, EXPECTED = 4 };
@@ -391,14 +392,14 @@ basin_status basin_nodes_threshold_for(basin_nodes_threshold_result *result,
                           text);
     if (!model) return BASIN_OK;
     const basin_nodes_samples *s = &model->judged;
-    basin_nodes_threshold_result found = {.threshold = g.wanted};
+    basin_nodes_threshold_result found = {.threshold = g.expected};
     if (g.cost && model->calibration.kind == BASIN_CALIBRATION_NONE)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "threshold for '%s': the model's probabilities are not calibrated; needs "
                           "one trained with validation nodes and calibrate auto",
                           text);
     if (g.kind == BASIN_GOAL_BUDGET && !g.cost)
-        BASIN_TRY(for_alerts(&found.threshold, g.wanted, probability, nodes, error));
+        BASIN_TRY(for_alerts(&found.threshold, g.expected, probability, nodes, error));
     if (g.kind != BASIN_GOAL_BUDGET && !s->count)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "threshold for '%s': the model keeps no validation nodes; needs one "

@@ -181,10 +181,10 @@ basin_status basin_nodes_member_read(basin_bundle **member, const basin_bundle *
 
 static basin_status read_numbers(basin_nodes_model *m, const basin_bundle *bundle,
                                  basin_error *error) {
-    double nodes, features, members, most = (double)m->settings.members;
+    double nodes, features, members, max = (double)m->settings.members;
     BASIN_TRY(basin_bundle_number(&nodes, bundle, "nodes", 0, 1e15, error));
     BASIN_TRY(basin_bundle_number(&features, bundle, "features", 0, 1e12, error));
-    BASIN_TRY(basin_bundle_number(&members, bundle, "members", 1, most, error));
+    BASIN_TRY(basin_bundle_number(&members, bundle, "members", 1, max, error));
     BASIN_TRY(basin_bundle_number(&m->threshold, bundle, "threshold", -1e300, 1e300, error));
     m->nodes = (int64_t)nodes;
     m->features = (int64_t)features;
@@ -192,7 +192,7 @@ static basin_status read_numbers(basin_nodes_model *m, const basin_bundle *bundl
     return BASIN_OK;
 }
 
-static basin_status read_all(basin_nodes_model **model, const char *wanted,
+static basin_status read_all(basin_nodes_model **model, const char *expected,
                              const basin_bundle *bundle, basin_backend *backend,
                              basin_error *error) {
     basin_nodes_settings settings;
@@ -201,10 +201,10 @@ static basin_status read_all(basin_nodes_model **model, const char *wanted,
     const char *schema = basin_bundle_meta(bundle, "schema");
     bool several = kind && !strcmp(kind, basin_node_task.task);
     const basin_task_settings *task = several ? &basin_node_task : &basin_anomaly_task;
-    if (!kind || strcmp(kind, task->task) || (wanted && strcmp(kind, wanted)))
+    if (!kind || strcmp(kind, task->task) || (expected && strcmp(kind, expected)))
         return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', expected '%s'",
                           basin_bundle_path(bundle), kind ? kind : "absent",
-                          wanted ? wanted : task->task);
+                          expected ? expected : task->task);
     /* What its table does not have. */
     BASIN_TRY(basin_settings_preset(&settings, task, "default", error));
     BASIN_TRY(basin_settings_take(&settings, task, bundle, error));

@@ -78,11 +78,11 @@ static basin_status merge(basin_near_list *to, const arrivals *a, const basin_ne
                           const basin_relation *come, const int64_t *entry, int64_t i,
                           const float *fact, basin_error *error) {
     int64_t k = 0, e = come->row[i], end = come->row[i + 1], F = a->graph->base->facts.count;
-    size_t most = (size_t)(old->count + end - e), own = (size_t)(old->owned + end - e);
+    size_t max = (size_t)(old->count + end - e), own = (size_t)(old->owned + end - e);
     size_t bytes = (size_t)F * sizeof(float);
     *to = (basin_near_list){.fact = old->fact};
-    BASIN_TRY(BASIN_NEW_RAW(&to->col, most + 1, "additions", error));
-    BASIN_TRY(BASIN_NEW_RAW(&to->entry, most + 1, "additions", error));
+    BASIN_TRY(BASIN_NEW_RAW(&to->col, max + 1, "additions", error));
+    BASIN_TRY(BASIN_NEW_RAW(&to->entry, max + 1, "additions", error));
     BASIN_TRY(BASIN_NEW_RAW(&to->own, own * (size_t)F + 1, "additions", error));
     while (k < old->count || e < end) {
         int64_t x = k < old->count ? old->col[k] : INT64_MAX;

@@ -101,14 +101,14 @@ int8_t basin_near_known(const basin_near_graph *g, int64_t node) {
 
 static basin_status induce(basin_network *part, const basin_near_graph *g, int r,
                            basin_error *error) {
-    int64_t n = part->nodes, F = g->base->facts.count, most = 0, at = 0;
+    int64_t n = part->nodes, F = g->base->facts.count, max = 0, at = 0;
     basin_relation *to;
     BASIN_TRY(basin_network_new_relation(&to, part, g->base->relation[r].name, error));
     BASIN_TRY(BASIN_NEW(&to->row, n + 1, "a neighbourhood", error));
     for (int64_t i = 0; i < n; i++)
-        most += basin_int_min(n, basin_near_sees(g, r, part->origin[i], false).count);
-    to->edges = most;
-    BASIN_TRY(BASIN_NEW_RAW(&to->col, most + 1, "a neighbourhood", error));
+        max += basin_int_min(n, basin_near_sees(g, r, part->origin[i], false).count);
+    to->edges = max;
+    BASIN_TRY(BASIN_NEW_RAW(&to->col, max + 1, "a neighbourhood", error));
     BASIN_TRY(basin_relation_alloc_facts(to, &part->facts, error));
     for (int64_t i = 0; i < n; i++) {
         basin_near_list list = basin_near_sees(g, r, part->origin[i], false);

@@ -198,21 +198,21 @@ static basin_status write_rows(basin_plan *plan, basin_expr input, const float *
 static basin_status write_listed(const basin_nodes_net *net, basin_plan *plan,
                                  const basin_nodes_net_data *data, basin_error *error) {
     int64_t columns = basin_expr_shape(net->listed.pattern.column).dim[0] - 1;
-    int64_t most = basin_expr_shape(net->features).dim[0], count = 0;
+    int64_t max = basin_expr_shape(net->features).dim[0], count = 0;
     BASIN_AT_EXIT(basin_pairs_free) basin_pairs pairs = {0};
-    BASIN_SCRATCH_RAW(int32_t, cell, most * 2, "a list of features", error);
-    BASIN_SCRATCH(float, value, most, "a list of features", error);
+    BASIN_SCRATCH_RAW(int32_t, cell, max * 2, "a list of features", error);
+    BASIN_SCRATCH(float, value, max, "a list of features", error);
     for (int64_t i = 0; i < data->nodes * columns; i++) {
         if (data->table[i] == 0) continue;
-        if (count == most)
+        if (count == max)
             return basin_fail(error, BASIN_BAD_SHAPE, "more than %lld features that are not 0",
-                              (long long)most);
+                              (long long)max);
         cell[2 * count] = (int32_t)(i / columns), cell[2 * count + 1] = (int32_t)(i % columns);
         value[count++] = data->table[i];
     }
     BASIN_TRY(basin_pairs_new(&pairs, data->nodes, columns, cell, count, 0, error));
     BASIN_TRY(basin_pairs_write(plan, &net->listed.pattern, &pairs, error));
-    return write_rows(plan, net->features, value, most, error);
+    return write_rows(plan, net->features, value, max, error);
 }
 
 /* Padding has no position. */

@@ -49,8 +49,8 @@ typedef struct basin_nodes_shape {
     int64_t nodes, columns;
     int64_t positions; /* nodes of the whole network, for learned positions */
     bool placed;       /* its nodes are some of them: positions by index */
-    int64_t parts;     /* they are one of so many: losses are sums, whose weights make up 1 over all
-                          parts; 0: they are all */
+    int64_t parts;     /* number of parts, of which they are one: losses are sums, whose weights
+                          make up 1 over all parts; 0: they are all nodes */
     int64_t halo;      /* max nodes of others that they see */
     int relations;
     int64_t pairs[BASIN_MAX_RELATIONS]; /* capacities */
@@ -195,7 +195,7 @@ typedef struct basin_parted_inputs {
     basin_parts *parts;       /* NULL: the graph is whole, its own only part */
     int64_t count;            /* parts of this rank */
     basin_node_inputs *part;  /* [count] */
-    basin_node_inputs *whole; /* sizes of the whole graph; for parts, its network is the face */
+    basin_node_inputs *whole; /* sizes of the whole graph; for parts, it has no edges */
     basin_nodes_shape shape;  /* of the plans of parts */
 } basin_parted_inputs;
 
@@ -295,7 +295,7 @@ typedef struct basin_nodes_job {
     const basin_network *network;
     const uint8_t *part; /* [N] */
     const basin_nodes_settings *settings;
-    bool least;                       /* see basin_nodes_resources */
+    bool minimal;                     /* see basin_nodes_resources */
     bool probe;                       /* only the outcome is needed: no threshold, no scores */
     const basin_nodes_record *record; /* for the model's file; or NULL */
 } basin_nodes_job;
@@ -389,7 +389,7 @@ typedef struct basin_explainer {
     int64_t count;
     /* [count] Until finished: features by hop and slot, neighbours by number, logit in `rest`. */
     basin_nodes_explanation **of;
-    /* Of a part: the whole's typical values (borrowed), and who gives rows; NULL: a whole one. */
+    /* For a part: the whole's typical values (borrowed), and who gives rows; NULL: a whole one. */
     const struct basin_explainer *whole;
     void (*give_rows)(struct basin_explainer *x, void *context);
     void *context;

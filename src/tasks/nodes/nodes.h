@@ -141,7 +141,7 @@ basin_status basin_node_table_begin(basin_node_table *table, const basin_network
 basin_status basin_node_table_own(float *x /* [N, stride] */, int64_t stride,
                                   const basin_node_table *table, basin_error *error);
 void basin_node_table_own_row(float *x, float *total, const basin_node_table *table, int64_t node);
-/* A block of one node; of all nodes, threads 0: all. Blocks before it are there. */
+/* A block for one node; for all nodes, threads 0: all. Blocks before it are there. */
 void basin_node_table_mean(float *mean /* [own] */, const basin_node_table *table, int64_t block,
                            int64_t node);
 void basin_node_table_means(const basin_node_table *table, int64_t block, int threads);
@@ -212,9 +212,9 @@ typedef struct basin_tree_rows {
     double taken[2]; /* share of each class that is here; the rest weighs with it */
     basin_trees_data data;
 } basin_tree_rows;
-/* Rows of training and validation, at most `most` each; to be freed even after an error. */
+/* Rows of training and validation, at most `max` each; to be freed even after an error. */
 basin_status basin_tree_rows_take(basin_tree_rows *rows, const basin_tree_tables *tables,
-                                  const uint8_t *part /* [N] */, double most, basin_error *error);
+                                  const uint8_t *part /* [N] */, double max, basin_error *error);
 void basin_tree_rows_free(basin_tree_rows *rows);
 
 /* Names the relations of a network: the union, or each one where there is none. */
@@ -238,7 +238,7 @@ basin_status basin_nodes_ensemble_node(double *logit, const basin_nodes_ensemble
 basin_status basin_nodes_ensemble_logits(double *logit, const basin_nodes_ensemble *ensemble,
                                          const basin_tree_tables *tables, bool views,
                                          basin_error *error);
-/* The first with tables of their own, of the network or `parts`; an error for other columns. */
+/* The first, with new tables of the network or of `parts`; an error for other columns. */
 basin_status basin_nodes_ensemble_score(double *logit /* [N] */,
                                         const basin_nodes_ensemble *ensemble,
                                         const basin_network *network, basin_parts *parts,
@@ -402,8 +402,8 @@ basin_status basin_nodes_reference_load(basin_nodes_reference *reference,
       "network; 0: none. Validation chooses the share of each.",                                   \
       .absent = "0")                                                                               \
     X(INTEGER, tabular, "N", 0, 64,                                                                \
-      "Members of Energy Transformers that read a node's row of the trees' table, own columns "    \
-      "alone and all of them; members share weights. 0: none.",                                    \
+      "Members of Energy Transformers that read a node's row of the trees' table, only own "       \
+      "columns and all of them; members share weights. 0: none.",                                  \
       .absent = "0")                                                                               \
     X(SWITCH, labels,                                                                              \
       "A quarter of the trees looks at how many of a node's neighbours that were trained on are "  \
@@ -425,14 +425,13 @@ basin_status basin_nodes_reference_load(basin_nodes_reference *reference,
     X(REAL, input_dropout, "X", 0, 0.99, "Dropout of the inputs.", .absent = "0")                  \
     X(REAL, penalty, "X", 0, 1e3,                                                                  \
       "Half the sum of squared weights, times this, joins the loss: rare inputs then weigh less, " \
-      "as decay alone does not make them.",                                                        \
+      "which decay does not achieve.",                                                             \
       .absent = "0")
 
 /* What means another thing than for a detector, or offers other choices. */
 #define BASIN_NODE_JUDGE_SETTINGS(X)                                                               \
     X(CHOICE, select, BASIN_CHOICES("accuracy", "macro_f1", "auroc"),                              \
-      "What on validation chooses the epoch; of equals the one with the smaller loss.",            \
-      .absent = "accuracy")                                                                        \
+      "What on validation chooses the epoch; ties go to the smaller loss.", .absent = "accuracy")  \
     X(CHOICE, balance, BASIN_CHOICES("full", "root", "none"),                                      \
       "Weight of a class in the loss: one over its share of the nodes, the root of that, or 1.",   \
       .absent = "none")
@@ -454,11 +453,11 @@ typedef struct basin_nodes_resources {
     basin_backend *backend;
     const basin_watch *watch;
     size_t memory;      /* bytes that may be used; 0: three quarters of what is free */
-    bool least;         /* force sampling and streaming, and hold to no limit */
+    bool minimal;       /* force sampling and streaming, and hold to no limit */
     basin_parts *parts; /* of the graph, where it is in parts; NULL: it is not */
 } basin_nodes_resources;
 
-/* Bytes that may be used; none where `least` is set. */
+/* Bytes that may be used; none where `minimal` is set. */
 size_t basin_nodes_memory_limit(const basin_nodes_resources *work);
 
 /* Probabilities and labels of some nodes. */
@@ -546,12 +545,12 @@ static inline int64_t basin_nodes_width(const basin_nodes_settings *settings) {
     return settings->classes && !settings->focus ? settings->classes : 1;
 }
 
-/* basin_nodes_train with settings of a task as they are, and `least` as in the resources. */
+/* basin_nodes_train with settings of a task as they are, and `minimal` as in the resources. */
 basin_status basin_nodes_train_with(basin_nodes_model **model, basin_training_result *outcome,
                                     const basin_task_settings *task,
                                     const basin_nodes_settings *settings,
                                     const basin_nodes_data *data,
-                                    const basin_training_options *training, bool least,
+                                    const basin_training_options *training, bool minimal,
                                     basin_error *error);
 
 /* In words: "amount mean of edges", of a directed network ".. that come" or ".. that go". */

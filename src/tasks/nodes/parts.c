@@ -27,11 +27,11 @@ static void set_shape(basin_parted_inputs *in) {
     *in->whole =
         (basin_node_inputs){.network = p->face, .settings = first->settings, .shape = first->shape};
     in->whole->shape.nodes = in->whole->shape.positions = p->face->nodes;
-    in->shape.nodes = in->shape.positions = p->most_nodes;
-    in->shape.halo = p->most_halo;
+    in->shape.nodes = in->shape.positions = p->max_nodes;
+    in->shape.halo = p->max_halo;
     in->shape.parts = p->parts;
     for (int r = 0; r < in->shape.relations; r++) {
-        in->shape.pairs[r] = p->most_edges[first->node.relation[r]] + (loops ? p->most_nodes : 0);
+        in->shape.pairs[r] = p->max_edges[first->node.relation[r]] + (loops ? p->max_nodes : 0);
         in->whole->node.relation[r] = first->node.relation[r];
     }
 }

@@ -25,7 +25,7 @@ static basin_status must_stream(bool *stream, const basin_parted_inputs *inputs,
     *stream = bytes > memory;
     if (!inputs->parts) return BASIN_OK;
     bytes = bytes * (size_t)inputs->count + basin_parted_inputs_bytes(inputs);
-    *stream = work->least || (work->memory && bytes > work->memory);
+    *stream = work->minimal || (work->memory && bytes > work->memory);
     return basin_ranks_any(inputs->parts->ranks, stream, error);
 }
 
@@ -165,7 +165,7 @@ basin_status basin_nodes_scorer_mean(basin_nodes_scorer *scorer, double *mean, b
 /* ---- Probabilities of all nodes of a network. */
 
 size_t basin_nodes_memory_limit(const basin_nodes_resources *work) {
-    if (work->least) return 0;
+    if (work->minimal) return 0;
     return work->memory ? work->memory : basin_memory_share();
 }
 
@@ -194,7 +194,7 @@ static basin_status hold(const basin_nodes_scorer *scorer, size_t graph, const c
                          const basin_nodes_resources *work, basin_error *error) {
     const double gib = 1 << 30;
     size_t stream = basin_nodes_scorer_bytes(scorer);
-    if (!work->memory || work->least || graph + stream <= work->memory) return BASIN_OK;
+    if (!work->memory || work->minimal || graph + stream <= work->memory) return BASIN_OK;
     return basin_fail(error, BASIN_NO_MEMORY,
                       "%s: scoring takes %.3g GiB even where it streams (the graph and its inputs "
                       "%.3g, the stream %.3g) of %.3g allowed; needs more memory",

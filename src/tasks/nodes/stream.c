@@ -18,9 +18,9 @@
 #include "tasks/nodes/net.h"
 
 /* Numbers of a block for all heads: in and out of plans they should stay in cache. */
-enum { BLOCK_NUMBERS = 1 << 19, BLOCK_LEAST = 128, BLOCK_MOST = 16384 };
+enum { BLOCK_NUMBERS = 1 << 19, BLOCK_MIN = 128, BLOCK_MAX = 16384 };
 
-/* Plans of a block: tokens, head; g M, M' of what walks gave; activations, memories. */
+/* Plans of a block: tokens, head; g M, M' of the sums of walks; activations, memories. */
 enum {
     EMBED,
     HEAD,
@@ -47,7 +47,7 @@ struct basin_nodes_stream {
     basin_anomaly model;
     int64_t rows;        /* B, nodes of a block */
     int64_t stride;      /* D rounded up, as attention along lists needs rows */
-    int64_t halo;        /* of a part: so many more rows of g and lse are other parts' */
+    int64_t halo;        /* for a part: further rows of g and lse, which are other parts' */
     basin_expr features; /* [B, columns] */
     basin_expr where;    /* places [B], or NULL */
     basin_expr in_x, in_g, in_stack, in_sum; /* [B, D] [B, stride] [stride, H stride] [B, ..] */
@@ -229,10 +229,11 @@ static basin_status check(const basin_node_inputs *inputs, const basin_part *par
                           "expected more memory, more ranks, or a model with smoothing 0",
                           (long long)r->smoothing);
     if (r->implicit)
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "%s: the graph does not fit into the memory allowed, and descents to "
-                          "rest (implicit) cannot be streamed; needs more memory or a smaller dim",
-                          inputs->network->path);
+        return basin_fail(
+            error, BASIN_UNSUPPORTED,
+            "%s: the graph does not fit into the memory allowed, and descents to "
+            "fixed points (implicit) cannot be streamed; needs more memory or a smaller dim",
+            inputs->network->path);
     if (basin_nodes_descends(r)) return BASIN_OK;
     return basin_fail(error, BASIN_UNSUPPORTED,
                       "%s: the graph does not fit into the memory allowed, and form %s cannot be "
@@ -250,7 +251,7 @@ basin_status basin_nodes_stream_new(basin_nodes_stream **stream, const basin_nod
     basin_nodes_stream *s = *stream;
     s->inputs = inputs, s->store = store, s->work = work, s->halo = part ? part->halo : 0;
     int64_t rows = BLOCK_NUMBERS / (inputs->settings->heads * inputs->settings->dim);
-    rows = basin_int_max(BLOCK_LEAST, basin_int_min(rows, BLOCK_MOST));
+    rows = basin_int_max(BLOCK_MIN, basin_int_min(rows, BLOCK_MAX));
     s->rows = basin_int_min(rows, inputs->shape.nodes);
     s->stride = (inputs->settings->dim + align - 1) / align * align;
     if (inputs->network->relations) BASIN_TRY(open_lists(s, error));
@@ -578,9 +579,9 @@ static basin_status smooth(double *z, const basin_nodes_stream *stream, basin_er
 }
 
 static void to_probabilities(double *z, int64_t classes) {
-    double most = z[0], sum = 0;
-    for (int64_t c = 1; c < classes; c++) most = fmax(most, z[c]);
-    for (int64_t c = 0; c < classes; c++) sum += z[c] = exp(z[c] - most);
+    double max = z[0], sum = 0;
+    for (int64_t c = 1; c < classes; c++) max = fmax(max, z[c]);
+    for (int64_t c = 0; c < classes; c++) sum += z[c] = exp(z[c] - max);
     for (int64_t c = 0; c < classes; c++) z[c] /= sum;
 }
 

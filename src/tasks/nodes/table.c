@@ -237,8 +237,8 @@ basin_status basin_tree_tables_open(basin_tree_tables *t, const basin_network *n
 
 /* Also the table whose opening failed. */
 void basin_tree_tables_close(basin_tree_tables *t) {
-    int64_t most = t->parts ? t->parts->count : t->count;
-    for (int64_t k = 0; k < most && t->table; k++) basin_tree_table_close(&t->table[k]);
+    int64_t max = t->parts ? t->parts->count : t->count;
+    for (int64_t k = 0; k < max && t->table; k++) basin_tree_table_close(&t->table[k]);
     free(t->table);
     *t = (basin_tree_tables){0};
 }
@@ -248,7 +248,7 @@ static basin_status pack_rows(float **mine, uint8_t **chosen, const basin_tree_t
                               const int64_t *node, int64_t rows, basin_error *error) {
     int64_t columns = t->table[0].columns, own = 0;
     BASIN_TRY(BASIN_NEW(chosen, t->network->nodes, "trees of parts", error));
-    BASIN_SCRATCH_RAW(int64_t, local, t->parts->most_nodes, "trees of parts", error);
+    BASIN_SCRATCH_RAW(int64_t, local, t->parts->max_nodes, "trees of parts", error);
     for (int64_t i = 0; i < rows; i++) (*chosen)[node[i]] = 1;
     for (int pass = 0; pass < 2; pass++) {
         if (pass) BASIN_TRY(BASIN_NEW_RAW(mine, own * columns, "trees of parts", error));

@@ -79,7 +79,7 @@ static basin_status choose_neighbours(choice *c, basin_error *error) {
     const basin_nodes_settings asked = *c->settings;
     int64_t hops = asked.hops, smoothing = asked.smoothing;
     double judged = (double)basin_split_nodes(NULL, c->part, c->network->nodes, BASIN_SPLIT_VAL);
-    double most = -1, least = -1;
+    double max = -1, minimal = -1;
     for (int i = 0; i < 3; i++) {
         double value = 0;
         if ((asked.hops >= 0 && i == 2) || (asked.smoothing >= 0 && i == 1))
@@ -89,8 +89,8 @@ static basin_status choose_neighbours(choice *c, basin_error *error) {
         basin_nodes_settings s = *c->settings;
         s.hops = far, s.members = 1;
         BASIN_TRY(run_probe(&value, c, &s, error));
-        if (value > most && value > least) hops = far, smoothing = s.smoothing, most = value;
-        if (least < 0) least = value + sqrt(fmax(value * (1 - value), 0) / fmax(judged, 1));
+        if (value > max && value > minimal) hops = far, smoothing = s.smoothing, max = value;
+        if (minimal < 0) minimal = value + sqrt(fmax(value * (1 - value), 0) / fmax(judged, 1));
     }
     c->settings->hops = hops, c->settings->smoothing = smoothing;
     return BASIN_OK;
@@ -143,7 +143,7 @@ typedef struct training_session {
     basin_network *opened; /* by us; NULL: the caller's is used */
     basin_parts *parts;    /* of the graph; NULL: it is whole */
     basin_parts *cut;      /* the same, where they were opened or cut by us */
-    bool least;
+    bool minimal;
     char digest[BASIN_DIGEST_LINES]; /* of the network */
     basin_digests files;
     char cuts[CUTS];      /* of the network, then of the split */
@@ -426,7 +426,7 @@ static basin_status settle(training_session *t, bool *stopped, const uint8_t *pa
                            basin_error *error) {
     const basin_training_options *how = &t->run->training;
     const basin_bundle *file = t->run->saved;
-    basin_nodes_resources work = {how->backend, how->watch, how->memory, t->least, t->parts};
+    basin_nodes_resources work = {how->backend, how->watch, how->memory, t->minimal, t->parts};
     if (!file) file = t->run->from;
     if (file) BASIN_TRY(nodes_settle(&t->settings, t->task, file, error));
     if (!t->settings.members) t->settings.members = members_for(t->data.network);
@@ -471,8 +471,8 @@ static basin_status train_on(basin_nodes_model **model, basin_training_result *o
     if (status || stopped) return status;
     print_cuts(t);
     basin_nodes_record record = {t->digest, t->files.text, t->cuts};
-    basin_nodes_job job = {t->task,      t->data.network,   part,
-                           &t->settings, .least = t->least, .record = &record};
+    basin_nodes_job job = {t->task,      t->data.network,       part,
+                           &t->settings, .minimal = t->minimal, .record = &record};
     return basin_nodes_fit(model, outcome, t->run, &job, error);
 }
 
@@ -505,9 +505,9 @@ basin_status basin_nodes_train_with(basin_nodes_model **model, basin_training_re
                                     const basin_task_settings *task,
                                     const basin_nodes_settings *settings,
                                     const basin_nodes_data *data, const basin_training_options *how,
-                                    bool least, basin_error *error) {
+                                    bool minimal, basin_error *error) {
     BASIN_AT_EXIT(session_free)
-    training_session t = {.task = task, .data = *data, .settings = *settings, .least = least};
+    training_session t = {.task = task, .data = *data, .settings = *settings, .minimal = minimal};
     if (data->network) t.parts = data->network->parts;
     *model = NULL;
     *outcome = (basin_training_result){.loss = NAN};

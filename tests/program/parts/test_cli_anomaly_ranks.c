@@ -1,6 +1,8 @@
 /* Detectors of a graph in parts with mpirun: one and two ranks write the same bytes, on a folder of
  * parts and on tables; a run that was killed goes on with another number of ranks; parts agree with
  * the whole graph; what parts cannot do is refused. */
+#include <unistd.h>
+
 #include "program/parts/mpirun.h"
 
 #define SIZE "--blocks 2 --dim 16 --head-dim 8 --memories 16 --hidden 16 --threads 1 "
@@ -18,7 +20,7 @@ static int make_parts(void **state) {
 }
 
 TEST_WITH(two_ranks_train_as_one, make_parts, remove_parts) {
-    const char *how = "--epochs 6 --hops 1 --scaling quantile --dropout 0.2";
+    const char *how = "--epochs 3 --hops 1 --scaling quantile --dropout 0.2";
     must_run(run(state, TRAIN "%s -o one.safetensors", how));
     if (ranks_absent()) skip();
     must_run(run_parts(state, 2, LIMIT, TRAIN "%s -o two.safetensors", how));
@@ -54,7 +56,7 @@ TEST_WITH(parts_are_read_as_they_were_cut, make_parts, remove_parts) {
 
 /* Without a word of settings: with trees and members, on tables and on parts. */
 TEST_WITH(defaults_train_and_score_as_one, make_parts, remove_parts) {
-    const char *how = "--epochs 3 --threads 1 --quiet";
+    const char *how = "--epochs 1 --threads 1 --quiet";
     must_run(run(state, "anomaly train parts %s -o one.safetensors", how));
     must_run(run(state, "anomaly score one.safetensors parts -o one.csv"));
     if (ranks_absent()) skip();
@@ -65,12 +67,16 @@ TEST_WITH(defaults_train_and_score_as_one, make_parts, remove_parts) {
 }
 
 TEST_WITH(a_killed_run_goes_on_with_other_ranks, make_parts, remove_parts) {
-    const char *how = "--epochs 80 --hops 1 --scaling standard --save-every 0";
-    must_run(run(state, TRAIN "%s -o whole.safetensors", how));
+#define LONG TRAIN "--epochs 40 --hops 1 --scaling standard --save-every 0 "
+    char path[PATH_TEXT];
+    must_run(run(state, LONG "-o whole.safetensors"));
     if (ranks_absent()) skip();
-    for (int i = 0; i < 2; i++)
-        run_parts(state, 2 - i, 0.5 + 0.3 * i, TRAIN "%s --resume -o cut.safetensors", how);
-    must_run(run_parts(state, 2, LIMIT, TRAIN "%s --resume -o cut.safetensors", how));
+    for (int i = 0; i < 2; i++) { /* 50 ms after its first checkpoint */
+        run_and_kill_rank(state, 2 - i, 1 - i, 0, "cut.safetensors",
+                          LONG "--resume -o cut.safetensors");
+        assert_int_not_equal(access(folder_path(path, state, "cut.safetensors"), F_OK), 0);
+    }
+    must_run(run_parts(state, 2, LIMIT, LONG "--resume -o cut.safetensors"));
     same_file(state, "whole.safetensors", "cut.safetensors");
 }
 
@@ -80,7 +86,7 @@ TEST_WITH(parts_agree_with_the_whole, make_parts, remove_parts) {
     static double wanted[2000], found;
     must_run(run(state,
                  "anomaly train accounts.csv transfers.csv " SIZE "--trees 0 --members 1 --epochs "
-                 "20 --hops 2 --scaling quantile --dropout 0 --quiet -o m.safetensors"));
+                 "5 --hops 2 --scaling quantile --dropout 0 --quiet -o m.safetensors"));
     for (int parts = 1; parts <= 4; parts += parts == 1 ? 2 : 1) {
         must_run(run(state,
                      "anomaly score m.safetensors accounts.csv transfers.csv --parts %d -o s.csv",

@@ -136,7 +136,7 @@ TEST(columns_are_judged_whole) {
         {"made_at", "1794700800|1794700801000", BASIN_COLUMN_DATE, 20772, "made_at (epoch)"},
         {"amount", "1794700800", BASIN_COLUMN_NUMBER, 1794700800, NULL},
         {"x", "1e99|-1e99", BASIN_COLUMN_NUMBER, 0, "gaps filled with zero, and how many: x (2)"},
-        {"x", "1|b|c", BASIN_COLUMN_CATEGORY, 1, "one feature a value: x (3)"},
+        {"x", "1|b|c", BASIN_COLUMN_CATEGORY, 1, "one feature per value: x (3)"},
         {"x", "a|b|c|d", BASIN_COLUMN_DROPPED, 0, "columns left out: x (more than 3 values)"},
         {"x", "?|NA", BASIN_COLUMN_DROPPED, 0, "columns left out: x (empty)"},
     };

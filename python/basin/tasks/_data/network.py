@@ -504,7 +504,7 @@ _NAMES = ("directed", "keep_duplicates", *_CHOICES, *_OF_TABLES)
 
 # Notes that speak of what a user may not expect; others are logged.
 _WARNED = ("did not know", "not used", "left out", "gaps filled", "nodes added", "count twice",
-           "far behind", "replace", "Latin-1", "tells relations")  # fmt: skip
+           "far behind", "replace", "Latin-1", "is a relation")  # fmt: skip
 
 
 def _note(line):

@@ -398,7 +398,7 @@ typedef struct tidying {
     bool merge;
     int64_t *kept;  /* [rows] entries that are left */
     int32_t *spare; /* [threads, most] */
-    int64_t most;
+    int64_t max;
 } tidying;
 
 static void tidy_rows(const void *context, int64_t first, int64_t last) {
@@ -411,7 +411,7 @@ static void tidy_rows(const void *context, int64_t first, int64_t last) {
         if (n <= SHORT_ROW)
             sort_short(a, n);
         else if (!is_sorted(a, n))
-            sort_long(a, t->spare + place * t->most, n, t->nodes);
+            sort_long(a, t->spare + place * t->max, n, t->nodes);
         t->kept[i] = t->merge ? merge_equal(a, n) : n;
     }
 }
@@ -422,9 +422,9 @@ basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool m
     BASIN_FREE_AT_EXIT int32_t *spare = NULL;
     int threads = basin_thread_count();
     for (int64_t i = 0; i < nodes; i++)
-        t.most = basin_int_max(t.most, relation->row[i + 1] - relation->row[i]);
+        t.max = basin_int_max(t.max, relation->row[i + 1] - relation->row[i]);
     BASIN_SCRATCH_RAW(int64_t, kept, nodes, "edges", error);
-    if (t.most > SHORT_ROW) BASIN_TRY(BASIN_NEW_RAW(&spare, t.most * threads, "edges", error));
+    if (t.max > SHORT_ROW) BASIN_TRY(BASIN_NEW_RAW(&spare, t.max * threads, "edges", error));
     t.kept = kept, t.spare = spare;
     basin_parallel_for(tidy_rows, &t, nodes, 256, threads);
     return close_gaps(relation, kept, nodes, error);
@@ -538,16 +538,16 @@ basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *networ
                                  basin_error *error) {
     const basin_relation *r = &network->relation[relation];
     int64_t nodes = network->nodes, keys = room + halo;
-    int64_t most = r->edges + (self == BASIN_SELF_LOOPS_ADD ? nodes : 0);
+    int64_t max = r->edges + (self == BASIN_SELF_LOOPS_ADD ? nodes : 0);
     *pairs = (basin_pairs){.queries = nodes, .keys = keys};
-    if (most > INT32_MAX)
+    if (max > INT32_MAX)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %" PRId64 " edges in '%s', more than 2^31",
-                          network->path, most, r->name);
+                          network->path, max, r->name);
     pairs->row = basin_array_new((size_t)nodes + 1, sizeof(int32_t));
     pairs->column = basin_array_new((size_t)keys + 1, sizeof(int32_t));
-    pairs->key = basin_array_new((size_t)most, sizeof(int32_t));
-    pairs->query = basin_array_new((size_t)most, sizeof(int32_t));
-    pairs->pair = basin_array_new((size_t)most, sizeof(int32_t));
+    pairs->key = basin_array_new((size_t)max, sizeof(int32_t));
+    pairs->query = basin_array_new((size_t)max, sizeof(int32_t));
+    pairs->pair = basin_array_new((size_t)max, sizeof(int32_t));
     if (!pairs->row || !pairs->column || !pairs->key || !pairs->query || !pairs->pair) {
         basin_pairs_free(pairs);
         return basin_fail_memory(error, "pairs of nodes");

@@ -266,7 +266,7 @@ static basin_status fill_split(basin_tables *j, const basin_table_file *t,
                                  ": split is '%s', expected train, val, test or nothing", text);
 }
 
-/* Of several tables one may have the label; what is added replaces that of the base. */
+/* One of several tables may have the label; what is added replaces that of the base. */
 static basin_status fill_label(basin_tables *j, const basin_table_file *t,
                                const basin_table_rows *rows, int32_t node) {
     const char *text = basin_table_rows_trimmed(rows, t->at[BASIN_ROLE_LABEL]);
@@ -474,11 +474,11 @@ static basin_status find_relation(basin_tables *j, basin_edge_list **list,
         j->counts.unnamed++;
     }
     BASIN_TRY(basin_dictionary_add(&j->relation, &r, name, j->error));
-    *list = &j->edges[r < BASIN_MOST_RELATIONS ? r : 0];
-    if (r < BASIN_MOST_RELATIONS) return BASIN_OK;
+    *list = &j->edges[r < BASIN_MAX_TABLE_RELATIONS ? r : 0];
+    if (r < BASIN_MAX_TABLE_RELATIONS) return BASIN_OK;
     return basin_table_rows_fail(
-        rows, j->error, ": more than %d relations; is '%s' a kind of edge?", BASIN_MOST_RELATIONS,
-        type >= 0 ? t->column[type].name : "the file");
+        rows, j->error, ": more than %d relations; is '%s' a kind of edge?",
+        BASIN_MAX_TABLE_RELATIONS, type >= 0 ? t->column[type].name : "the file");
 }
 
 static basin_status read_edge(basin_tables *j, const basin_table_file *t,
@@ -692,7 +692,7 @@ static basin_status make_nodes(basin_tables *j) {
     return BASIN_OK;
 }
 
-/* The first file of nodes, and of edges, for what is said of them. */
+/* The first file of nodes, and of edges, which notes name. */
 static basin_status name_tables(basin_tables *j) {
     for (int t = 0; t < j->tables; t++) {
         char **path = &j->network->table_path[j->table[t].edges];
@@ -743,7 +743,7 @@ static void tables_free(basin_tables *j) {
         for (int i = 0; i < j->table[t].columns; i++) column_free(&j->table[t].column[i]);
         BASIN_FREE(j->table[t].column, j->table[t].cell);
     }
-    for (int r = 0; r < BASIN_MOST_RELATIONS; r++) list_free(&j->edges[r]);
+    for (int r = 0; r < BASIN_MAX_TABLE_RELATIONS; r++) list_free(&j->edges[r]);
     basin_dictionary_free(&j->id);
     basin_dictionary_free(&j->relation);
     basin_dictionary_free(&j->class_name);

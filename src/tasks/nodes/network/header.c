@@ -249,7 +249,7 @@ static basin_status check_names(basin_tables *j) {
     return basin_fail(
         j->error, BASIN_BAD_FILE,
         "%s: no column for the source and the target of an edge is in %s "
-        "(src and dst are the usual names; the options source and target tell others)",
+        "(src and dst are the usual names; the options source and target name others)",
         j->table[0].source->path, j->tables > 1 ? "any header of the files" : "its header");
 }
 
@@ -302,7 +302,7 @@ static basin_status bind_schema(basin_tables *j) {
     return BASIN_OK;
 }
 
-/* A column that the schema does not know is no feature; one that is there twice is an error. */
+/* A column that the schema does not know is not a feature; one that is there twice is an error. */
 static basin_status bind_features(basin_tables *j) {
     bool known = j->known && j->known->named;
     if (known) BASIN_TRY(bind_schema(j));
@@ -377,9 +377,9 @@ static basin_status bind_facts(basin_tables *j) {
 }
 
 basin_status basin_tables_read_headers(basin_tables *j, const basin_csv_source *source, int count) {
-    if (count > BASIN_MOST_TABLES)
+    if (count > BASIN_MAX_TABLES)
         return basin_fail(j->error, BASIN_BAD_VALUE, "%d files, expected at most %d", count,
-                          BASIN_MOST_TABLES);
+                          BASIN_MAX_TABLES);
     for (int i = 0; i < count; i++) {
         BASIN_AT_EXIT(basin_table_rows_close) basin_table_rows rows;
         BASIN_TRY(basin_table_rows_open(&rows, &source[i], j->error));
@@ -399,12 +399,12 @@ basin_status basin_tables_read_headers(basin_tables *j, const basin_csv_source *
 /* Columns of one table, by what became of them. */
 enum { TEXT, DATE, MARK, COMMA, MIXED, LABEL, OUT, UNUSED, UNREAD, LISTS };
 static const char *const what[LISTS] = {
-    [TEXT] = "text, one feature a value",
+    [TEXT] = "text, one feature per value",
     [DATE] = "dates, as days since 1970",
     [MARK] = "numbers written with separators, currency or %",
     [COMMA] = "numbers with a decimal comma",
     [MIXED] = "several currencies in one column, not converted",
-    [LABEL] = ("features that have the usual name of labels; one that tells the answer is to be "
+    [LABEL] = ("features that have the usual name of labels; one that reveals the answer must be "
                "left out (drop)"),
     [OUT] = "columns left out",
     [UNUSED] = "columns not used, since training did not have them",
@@ -477,14 +477,14 @@ static void note_table(basin_tables *j, const basin_table_file *t) {
                                of, t->source->path);
     if (type >= 0 && !j->t->edge_type && !j->known)
         basin_network_add_note(j->network,
-                               "edges: by its name column '%s' tells relations, not a fact of an "
+                               "edges: by its name column '%s' is a relation, not a fact of an "
                                "edge; the relation column 'none' reads it as one",
                                t->column[type].name);
     list_table(j, list, t, of);
     for (int i = 0; i < LISTS; i++)
         if (list[i].count)
             basin_network_add_note(j->network, "%s%s: %s", of,
-                                   i == TEXT && t->edges ? "text, a share a value" : what[i],
+                                   i == TEXT && t->edges ? "text, one share per value" : what[i],
                                    list[i].text);
 }
 
@@ -501,13 +501,13 @@ void basin_tables_note(basin_tables *j) {
                                c->added, c->unknown);
     if (c->unnamed && c->unnamed < (int64_t)j->edge_count)
         basin_network_add_note(j->network,
-                               "edges: %" PRId64 " without a relation are one of their own, called "
+                               "edges: %" PRId64 " without a relation form another one, called "
                                "'" BASIN_RELATION_EMPTY "'",
                                c->unnamed);
     if (c->filled)
         basin_network_add_note(j->network,
                                "edges: %" PRId64 " gaps filled with the mean of their column: rows "
-                               "are added up, so that those of nodes alone can be kept",
+                               "are added up, so that only those of nodes can be kept",
                                c->filled);
     if (c->late)
         basin_network_add_note(j->network, "edges: %" PRId64 " left out: later than %s", c->late,

@@ -73,7 +73,7 @@ static basin_status refuse_key(const place *at, const cJSON *object, basin_error
         while (c < at->table->columns && strcmp(at->table->column[c].name, last) != 0) c++;
         if (c == at->table->columns && strcmp(last, usual[at->kind][0]) != 0 &&
             strcmp(last, usual[at->kind][1]) != 0)
-            return refuse(at, last, "is no column of the base", error);
+            return refuse(at, last, "is not a column of the base", error);
         if (get(object, last) != key) break;
     }
     return refuse(at, last, "is there twice", error);

@@ -38,9 +38,10 @@ static void place(int64_t *at, const basin_schema_column *to, int64_t width,
 }
 
 /* Arrays hold only numbers: dates are there what they become here, days since 1970. */
-static bool fits(const basin_schema *from, basin_column_type found, basin_column_type wanted) {
-    if (from->of_arrays && found == BASIN_COLUMN_NUMBER && wanted == BASIN_COLUMN_DATE) return true;
-    return found == wanted;
+static bool fits(const basin_schema *from, basin_column_type found, basin_column_type expected) {
+    if (from->of_arrays && found == BASIN_COLUMN_NUMBER && expected == BASIN_COLUMN_DATE)
+        return true;
+    return found == expected;
 }
 
 /* Arrays hold a category as indicators: "city=Rome". Values without one stand nowhere. */
@@ -193,8 +194,8 @@ static basin_status match_relations(basin_network *network, const basin_schema *
     sort_relations(network, schema);
     if (unknown.count)
         basin_network_add_note(network,
-                               "relations that training did not know count in the whole graph "
-                               "alone: %s",
+                               "relations that training did not know count only in the whole "
+                               "graph: %s",
                                unknown.text);
     if (empty.count) basin_network_add_note(network, "relations without an edge: %s", empty.text);
     return BASIN_OK;
@@ -218,13 +219,13 @@ static bool same_names(const basin_names *a, const basin_names *b) {
 
 static basin_status check_facts(const basin_network *n, const basin_schema *schema,
                                 basin_error *error) {
-    BASIN_AT_EXIT(basin_facts_free) basin_facts wanted;
-    BASIN_TRY(basin_schema_facts(&wanted, schema, error));
-    if (same_names(&n->facts.name, &wanted.name)) return BASIN_OK;
+    BASIN_AT_EXIT(basin_facts_free) basin_facts expected;
+    BASIN_TRY(basin_schema_facts(&expected, schema, error));
+    if (same_names(&n->facts.name, &expected.name)) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: edges carry %" PRId64 " facts; the detector was trained with "
                       "%" PRId64 ", expected a network that was matched to its schema",
-                      n->path, n->facts.count, wanted.count);
+                      n->path, n->facts.count, expected.count);
 }
 
 basin_status basin_network_check_columns(const basin_network *network, const basin_schema *schema,
@@ -235,12 +236,12 @@ basin_status basin_network_check_columns(const basin_network *network, const bas
     BASIN_TRY(basin_schema_names(&names, schema, error));
     for (int64_t f = 0; f < names.count && f < network->column.count; f++) {
         const char *found = network->column.text + network->column.at[f];
-        const char *wanted = names.text + names.at[f];
-        if (strcmp(found, wanted) != 0)
+        const char *expected = names.text + names.at[f];
+        if (strcmp(found, expected) != 0)
             return basin_fail(error, BASIN_BAD_VALUE,
                               "%s: feature %" PRId64 " is '%s'; the detector was trained with "
                               "'%s' there, expected a network that was matched to its schema",
-                              network->path, f + 1, found, wanted);
+                              network->path, f + 1, found, expected);
     }
     return BASIN_OK;
 }
@@ -330,8 +331,8 @@ static void note_unused(basin_network *n, const basin_schema *to) {
     basin_list unused = {0};
     for (size_t i = 0; i < n->schema->edges.columns; i++) {
         const basin_schema_column *c = &n->schema->edges.column[i];
-        const basin_schema_column *wanted = basin_schema_find(&to->edges, c->name);
-        if (basin_column_is_feature(c->type) && (!wanted || wanted->type != c->type))
+        const basin_schema_column *expected = basin_schema_find(&to->edges, c->name);
+        if (basin_column_is_feature(c->type) && (!expected || expected->type != c->type))
             basin_list_add(&unused, c->name);
     }
     if (unused.count) basin_network_add_note(n, "edges: columns not used: %s", unused.text);

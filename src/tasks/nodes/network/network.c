@@ -269,11 +269,11 @@ static bool is_float(basin_dtype dtype) {
 static int32_t one_hot(const basin_tensor *y, int64_t i) {
     int64_t classes = y->shape.dim[1];
     int32_t best = -1;
-    double most = 0;
+    double max = 0;
     for (int64_t c = 0; c < classes; c++) {
         double v = basin_tensor_at(y, i * classes + c);
         if (isnan(v)) return -1;
-        if (v > most) most = v, best = (int32_t)c;
+        if (v > max) max = v, best = (int32_t)c;
     }
     return best;
 }
@@ -307,7 +307,7 @@ void basin_network_finish_labels(basin_network *network, const basin_network_opt
         basin_network_add_note(network, "no node has a label");
     else
         basin_network_add_note(
-            network, "all labels are %d: nothing can be learned from one class alone", seen);
+            network, "all labels are %d: nothing can be learned from only one class", seen);
 }
 
 static basin_status copy_labels(basin_network *n, const int32_t *label, basin_error *error) {
@@ -464,13 +464,13 @@ basin_status basin_names_make(basin_names *names, const char *const *name, int64
 
 basin_status basin_network_set_classes(basin_network *network, const char *const *name,
                                        int64_t classes, basin_error *error) {
-    int32_t most = basin_network_greatest_label(network);
+    int32_t max = basin_network_greatest_label(network);
     if (network->file || network->class_name.count)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: has names of classes already",
                           network->path);
-    if (most >= classes)
+    if (max >= classes)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: a label is %d, and there are %lld names",
-                          network->path, most, (long long)classes);
+                          network->path, max, (long long)classes);
     return basin_names_make(&network->class_name, name, classes, error);
 }
 
@@ -490,10 +490,10 @@ int64_t basin_network_count_label(const basin_network *network, int32_t label) {
 }
 
 int32_t basin_network_greatest_label(const basin_network *network) {
-    int32_t most = -1;
+    int32_t max = -1;
     for (int64_t i = 0; network->label && i < network->nodes; i++)
-        if (network->label[i] > most) most = network->label[i];
-    return most;
+        if (network->label[i] > max) max = network->label[i];
+    return max;
 }
 
 /* ---- checks ---- */

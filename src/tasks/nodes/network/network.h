@@ -77,7 +77,7 @@ struct basin_network {
     basin_names class_name; /* of labels 0, 1, ..; where there are none they go by number */
     char *table_path[2];    /* the first file of nodes and of edges; NULL where it is not a table */
     basin_digests files;    /* that it was read from */
-    struct basin_parts *parts; /* of a graph in parts, whose face this is; or NULL */
+    struct basin_parts *parts; /* of a graph in parts, which this stands for; or NULL */
     char *cuts;                /* time, until, split_time of its options, in lines; or NULL */
     int8_t *known; /* [N] of a part: labels in training that trees know, -1: none; else NULL */
     int64_t knows; /* how many of the whole are known */
@@ -145,7 +145,7 @@ void basin_network_forget_facts(basin_network *network);
 
 /* The relation of that name, or -1. */
 int basin_network_relation(const basin_network *network, const char *name);
-/* The relation to use where one is wanted: "homo", or the only one; -1 where there are several. */
+/* The main relation: "homo", or the only one; -1 where there are several. */
 int basin_network_main_relation(const basin_network *network);
 /* The line of the note after `note` (NULL: the first); NULL after the last. */
 const char *basin_network_next_note(int *length, const basin_network *network, const char *note);
@@ -156,7 +156,7 @@ int64_t basin_network_count_label(const basin_network *network, int32_t label);
 /* -1 where no node has a label. */
 int32_t basin_network_greatest_label(const basin_network *network);
 
-/* A relation as pairs for attention, with loops dropped or added by `self`. Of a part
+/* A relation as pairs for attention, with loops dropped or added by `self`. In a part
  * (parts/parts.h) node i of its halo is key room + i; a whole network has none. */
 basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *network, int relation,
                                  basin_self_loops self, int64_t room, int64_t halo,
@@ -243,7 +243,7 @@ basin_status basin_schema_settle(basin_settled_options *settled,
 
 /* Splits labelled nodes by `column`, a feature or the column of times of edges (a node's first
  * edge): the earliest `train` train, `val` come next, the latest test. Equal times stay together;
- * without a time a node is in no part. Sets the masks; the note has the cuts. */
+ * nodes without a time are in no part. Sets the masks; the note has the cuts. */
 basin_status basin_network_split_by_time(basin_network *network, const char *column, double train,
                                          double val, basin_error *error);
 /* Split `split` of the file; a node without a label is in no part, one in two is an error. */
@@ -364,7 +364,7 @@ void basin_facts_merge(float *to, const float *later, const basin_facts *facts);
 /* Zeros for every entry, where edges carry facts. */
 basin_status basin_relation_alloc_facts(basin_relation *relation, const basin_facts *facts,
                                         basin_error *error);
-/* Merges the facts of a relation's edges into those of another, whose edges they are, too. */
+/* Merges the facts of a relation's edges into those of another, which has all these edges. */
 void basin_relation_merge_facts(basin_relation *to, const basin_relation *from, int64_t nodes,
                                 const basin_facts *facts);
 /* Copies the facts of edges from the whole, of which the relation is a part. */

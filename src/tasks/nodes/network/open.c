@@ -173,8 +173,8 @@ static basin_status check_inputs(const char *const *path, int paths, basin_error
                       inputs);
 }
 
-/* The latest time of edges that is not beyond `most`; *beyond counts those that are. */
-static float latest(const basin_network *network, float most, int64_t *beyond) {
+/* The latest time of edges that is not beyond `max`; *beyond counts those that are. */
+static float latest(const basin_network *network, float max, int64_t *beyond) {
     const basin_facts *facts = &network->facts;
     float now = -INFINITY;
     *beyond = 0;
@@ -182,16 +182,16 @@ static float latest(const basin_network *network, float most, int64_t *beyond) {
         const basin_relation *relation = &network->relation[r];
         for (int64_t e = 0; e < relation->edges; e++) {
             float time = relation->fact[e * facts->count + facts->time];
-            if (time <= most) now = fmaxf(now, time);
-            *beyond += time > most;
+            if (time <= max) now = fmaxf(now, time);
+            *beyond += time > max;
         }
     }
     return now;
 }
 
-/* A time so late is a mistake: further behind the 99.8 % of all that come first than three times
- * what these are apart. Of the first relation that has many edges. */
-static float find_most(const basin_network *network) {
+/* A later time is a mistake: it is further from the first 99.8 % of all times than three times
+ * their range. By the first relation with many edges. */
+static float find_limit(const basin_network *network) {
     enum { SAMPLE = 4096 };
     float time[SAMPLE];
     const basin_facts *facts = &network->facts;
@@ -214,7 +214,7 @@ static void network_find_now(basin_network *network) {
     int64_t beyond, none;
     facts->now = 0;
     if (!facts->count || facts->time < 0) return;
-    float most = find_most(network), now = latest(network, most, &beyond);
+    float max = find_limit(network), now = latest(network, max, &beyond);
     if (isfinite(now)) facts->now = (double)now;
     if (!beyond) return;
     const basin_schema_table *edges = &network->schema->edges;

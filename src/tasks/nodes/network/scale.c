@@ -11,7 +11,7 @@
 #include "base/sort.h"
 #include "tasks/nodes/network/network.h"
 
-enum { MOST_POINTS = 1001, KINDS = 4 };
+enum { MAX_POINTS = 1001, KINDS = 4 };
 
 static const char *const kind_name[KINDS] = {"none", "standard", "quantile", "rows"};
 
@@ -124,13 +124,13 @@ static int64_t bound(const float *q, int64_t n, float x) {
 }
 
 static float score_of(double p) {
-    const double least = 1e-7;
-    if (p < least) p = least;
-    if (p > 1 - least) p = 1 - least;
+    const double minimal = 1e-7;
+    if (p < minimal) p = minimal;
+    if (p > 1 - minimal) p = 1 - minimal;
     return (float)normal_score(p);
 }
 
-/* Of x below, between or above quantiles, of which q[low] is the first that is larger. */
+/* The score of x below, between or above quantiles, of which q[low] is the first that is larger. */
 static float score_between(const float *q, int64_t points, float x, int64_t low) {
     if (low == 0 || low == points) return score_of(low == 0 ? 0 : 1);
     double part = ((double)x - q[low - 1]) / ((double)q[low] - q[low - 1]);
@@ -167,7 +167,7 @@ basin_status basin_scaler_fit(basin_scaler *scale, basin_scaler_kind kind, const
     if (count <= 0)
         return basin_fail(error, BASIN_BAD_VALUE, "no training nodes to fit the scaling on");
     bool standard = kind == BASIN_SCALE_STANDARD;
-    if (!standard) scale->points = count < MOST_POINTS ? count : MOST_POINTS;
+    if (!standard) scale->points = count < MAX_POINTS ? count : MAX_POINTS;
     BASIN_FREE_AT_EXIT float *column = NULL;
     basin_status status = BASIN_NEW_RAW(&column, count, "scaling of features", error);
     if (!status) status = alloc(scale, error);

@@ -161,7 +161,7 @@ basin_status basin_schema_of(basin_schema **schema, const basin_network *network
     return BASIN_OK;
 }
 
-/* What is still open comes from the schema; what was refused in so many words is an error. */
+/* What is still open comes from the schema; what was refused explicitly is an error. */
 static void settle_choices(basin_network_options *o, basin_table_options *t,
                            const basin_schema *s) {
     if (s && o->missing == BASIN_MISSING_ERROR) o->missing = s->missing;
@@ -281,7 +281,7 @@ static basin_status read_names(const reading *r, basin_names *names, const cJSON
     cJSON_ArrayForEach(item, list) {
         const char *text = cJSON_GetStringValue(item);
         BASIN_TRY(text ? basin_names_add(names, text, r->error)
-                       : wrong(r, "a name that is no text"));
+                       : wrong(r, "a name that is not a text"));
     }
     return BASIN_OK;
 }

@@ -27,13 +27,13 @@ basin_status basin_split_stratified(uint8_t *part, const basin_network *network,
     if (!(ratio > 0 && ratio < 1))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "a training ratio of %g, expected more than 0 and less than 1", ratio);
-    int32_t most = basin_network_greatest_label(network);
-    if (most < 0)
+    int32_t max = basin_network_greatest_label(network);
+    if (max < 0)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no node has a label to split by",
                           network->path);
     BASIN_SCRATCH_RAW(int64_t, node, network->nodes, "a split", error);
     memset(part, BASIN_SPLIT_NONE, (size_t)network->nodes);
-    for (int32_t label = 0; label <= most; label++) {
+    for (int32_t label = 0; label <= max; label++) {
         int64_t count = 0;
         for (int64_t i = 0; i < network->nodes; i++)
             if (network->label[i] == label) node[count++] = i;
@@ -110,7 +110,7 @@ static int64_t cut_at(const basin_ranked *by, int64_t count, double share) {
     return at;
 }
 
-/* Masks of its own: those of a mapped file stay where they are. */
+/* New masks: those of a mapped file stay where they are. */
 static basin_status new_masks(basin_network *n, basin_error *error) {
     uint8_t **slot[] = {&n->train, &n->val, &n->test}, *mask[3] = {0};
     basin_status status = BASIN_OK;

@@ -8,7 +8,7 @@
 
 /* ---- all tables ---- */
 
-enum { BASIN_MOST_TABLES = 64, BASIN_MOST_RELATIONS = 1000 };
+enum { BASIN_MAX_TABLES = 64, BASIN_MAX_TABLE_RELATIONS = 1000 };
 /* What edges are called whose cell of relations is empty: "homo" would be the whole graph. */
 #define BASIN_RELATION_EMPTY "(empty)"
 
@@ -62,7 +62,7 @@ typedef struct basin_tables {
     const basin_schema *known;    /* the options', or NULL */
     basin_schema *schema;         /* of what is read */
     basin_column_rules rules;
-    basin_table_file table[BASIN_MOST_TABLES];
+    basin_table_file table[BASIN_MAX_TABLES];
     int tables, node_tables;
     basin_table_file *first; /* table of edges */
     basin_dictionary id, relation;
@@ -71,7 +71,7 @@ typedef struct basin_tables {
     const char *absent;          /* of tables that add: a feature that none has; NULL: none */
     int32_t *seen;               /* [seen_capacity] 1 + the last table with that node */
     size_t seen_capacity;
-    basin_edge_list edges[BASIN_MOST_RELATIONS];
+    basin_edge_list edges[BASIN_MAX_TABLE_RELATIONS];
     size_t edge_count, limit; /* of all relations; bytes that all this may take */
     const basin_column *time; /* of edges, or NULL */
     double until;             /* the last that counts */

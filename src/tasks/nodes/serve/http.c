@@ -38,7 +38,7 @@ typedef int on_request(void *server, void *connection, const char *path, const c
 #define NAME(type, name, arguments) {#name, NULL},
 
 static struct { FUNCTIONS(FIELD) } mhd;
-static const basin_library_function wanted[] = {FUNCTIONS(NAME){0}};
+static const basin_library_function expected[] = {FUNCTIONS(NAME){0}};
 
 /* Constants of its interface, that of libmicrohttpd.so.12: results, kinds of values, of
  * information and of memory, flags, options. */
@@ -127,18 +127,18 @@ static int begin_request(void **request, basin_server *s, void *connection, cons
  * only then; one that is much too long is not. */
 static int take_body(basin_request *r, const char *data, size_t *size) {
     enum { MUCH = 8 };
-    size_t most = (size_t)r->server->o->max_body, length = r->length + *size;
+    size_t max = (size_t)r->server->o->max_body, length = r->length + *size;
     if (basin_clock() - r->begun > r->server->o->timeout)
         return send_at_once(r, 408, "the body did not arrive in time");
-    if (length > MUCH * most) return send_at_once(r, 413, "the body is too long");
-    if (length <= most && length > r->capacity) {
-        size_t capacity = length < most / 2 ? 2 * length : most;
+    if (length > MUCH * max) return send_at_once(r, 413, "the body is too long");
+    if (length <= max && length > r->capacity) {
+        size_t capacity = length < max / 2 ? 2 * length : max;
         char *grown = realloc(r->body, capacity);
         if (!grown) return send_at_once(r, 503, "out of memory");
         r->body = grown;
         r->capacity = capacity;
     }
-    if (length <= most) memcpy(r->body + r->length, data, *size);
+    if (length <= max) memcpy(r->body + r->length, data, *size);
     r->length = length;
     *size = 0;
     return YES;
@@ -183,8 +183,8 @@ static basin_status listen_unix(int *fd, const char *path, basin_error *error) {
     struct stat status;
     size_t length = strlen(path);
     if (length >= sizeof address.sun_path || (!lstat(path, &status) && !S_ISSOCK(status.st_mode)))
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: is too long for a socket, or is no socket",
-                          path);
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: is too long for a socket, or is not a socket", path);
     memcpy(address.sun_path, path, length + 1);
     *fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (*fd >= 0 && !connect(*fd, (struct sockaddr *)&address, sizeof address))
@@ -327,7 +327,7 @@ static basin_status run(basin_server *s, int fd, basin_error *error) {
 basin_status basin_serve(const basin_serving *o, basin_error *error) {
     basin_server *s BASIN_FREE_AT_EXIT = NULL;
     int fd = -1;
-    BASIN_TRY(basin_library_load(&mhd, BASIN_LIBRARY_MICROHTTPD, wanted, error));
+    BASIN_TRY(basin_library_load(&mhd, BASIN_LIBRARY_MICROHTTPD, expected, error));
     BASIN_TRY(BASIN_NEW(&s, 1, "a server", error));
     s->o = o;
     s->log = -1;

@@ -60,20 +60,20 @@ static basin_status read_tree(cJSON **tree, const basin_request *r, basin_error 
 }
 
 /* The first id, of a list or alone; *most is how many reasons are asked for. */
-static basin_status read_ids(const cJSON **first, int64_t *most, basin_request *r,
-                             const cJSON *tree, basin_error *error) {
+static basin_status read_ids(const cJSON **first, int64_t *max, basin_request *r, const cJSON *tree,
+                             basin_error *error) {
     const cJSON *one = cJSON_GetObjectItemCaseSensitive(tree, "id");
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(tree, "ids");
     const cJSON *reasons = cJSON_GetObjectItemCaseSensitive(tree, "reasons");
     double number = reasons ? reasons->valuedouble : 5;
-    *most = number >= 1 && number <= 1000 ? (int64_t)number : 0;
+    *max = number >= 1 && number <= 1000 ? (int64_t)number : 0;
     *first = list ? list->child : one;
     r->ids = list ? cJSON_GetArraySize(list) : 1;
     for (const cJSON *key = tree->child; key; key = key->next)
         if (key != one && key != list && key != reasons)
             return basin_fail(error, BASIN_BAD_VALUE, "key '%.100s' is unknown, or there twice",
                               key->string);
-    if (!one == !list || (list && !cJSON_IsArray(list)) || !*first || !*most)
+    if (!one == !list || (list && !cJSON_IsArray(list)) || !*first || !*max)
         return basin_fail(
             error, BASIN_BAD_VALUE,
             "needs an id: \"id\", a string, or \"ids\", an array of them; \"reasons\" "
@@ -86,14 +86,14 @@ static basin_status read_ids(const cJSON **first, int64_t *most, basin_request *
 
 /* What moves a score: of each list the entries that move it most. */
 static void put_reasons(basin_json *json, const basin_generation *g,
-                        const basin_nodes_explanation *e, int64_t most) {
+                        const basin_nodes_explanation *e, int64_t max) {
     char text[1024];
     basin_json_number(json, "logit", e->logit);
     basin_json_number(json, "typical_logit", e->typical_logit);
     basin_json_number(json, "own", e->own);
     basin_json_number(json, "rest", e->rest);
     basin_json_array(json, "features");
-    for (int64_t i = 0; i < e->features && i < most; i++) {
+    for (int64_t i = 0; i < e->features && i < max; i++) {
         basin_json_object(json, NULL);
         basin_json_text(json, "feature", basin_nodes_reason_name(text, g->network, &e->feature[i]));
         basin_json_number(json, "moves", e->feature[i].share);
@@ -103,7 +103,7 @@ static void put_reasons(basin_json *json, const basin_generation *g,
     }
     basin_json_end(json);
     basin_json_array(json, "neighbours");
-    for (int64_t i = 0; i < e->neighbours && i < most; i++) {
+    for (int64_t i = 0; i < e->neighbours && i < max; i++) {
         basin_json_object(json, NULL);
         basin_json_text(json, "id",
                         basin_nodes_live_id(g->live, e->neighbour[i].node, text, sizeof text));
@@ -116,7 +116,7 @@ static void put_reasons(basin_json *json, const basin_generation *g,
 
 /* One line of the results. */
 static basin_status put_score(FILE *file, bool *known, const basin_request *r, const cJSON *id,
-                              int64_t most, basin_error *error) {
+                              int64_t max, basin_error *error) {
     basin_meters *m = &r->server->meters;
     const basin_generation *g = r->server->now;
     basin_nodes_live_score score;
@@ -145,14 +145,13 @@ static basin_status put_score(FILE *file, bool *known, const basin_request *r, c
     } else {
         basin_json_text(&json, "error", "no account of this id");
     }
-    if (why) put_reasons(&json, g, why, most);
+    if (why) put_reasons(&json, g, why, max);
     basin_json_end(&json);
     basin_nodes_explanation_free(why);
     return BASIN_OK;
 }
 
-static basin_status put_scores(basin_request *r, const cJSON *id, int64_t most,
-                               basin_error *error) {
+static basin_status put_scores(basin_request *r, const cJSON *id, int64_t max, basin_error *error) {
     int64_t unknown = 0;
     bool known;
     snprintf(r->model, sizeof r->model, "%s", r->server->now->id);
@@ -162,7 +161,7 @@ static basin_status put_scores(basin_request *r, const cJSON *id, int64_t most,
     fputs(",\"results\":[", file);
     for (int64_t i = 0; i < r->ids; i++, id = id->next, unknown += !known) {
         if (i) fputc(',', file);
-        BASIN_TRY(put_score(file, &known, r, id, most, error));
+        BASIN_TRY(put_score(file, &known, r, id, max, error));
     }
     fprintf(file, "],\"unknown\":%lld}\n", (long long)unknown);
     if (unknown == r->ids) r->status = 404;
@@ -174,14 +173,14 @@ static void answer_scores(basin_request *r) {
     basin_server *s = r->server;
     basin_error error;
     const cJSON *id;
-    int64_t most;
-    if (read_tree(&tree, r, &error) || read_ids(&id, &most, r, tree, &error)) {
+    int64_t max;
+    if (read_tree(&tree, r, &error) || read_ids(&id, &max, r, tree, &error)) {
         fail(r, &error);
         return;
     }
     sem_wait(&s->slots);
     pthread_rwlock_rdlock(&s->using);
-    if (put_scores(r, id, most, &error)) fail(r, &error);
+    if (put_scores(r, id, max, &error)) fail(r, &error);
     pthread_rwlock_unlock(&s->using);
     sem_post(&s->slots);
 }
@@ -243,18 +242,18 @@ static bool allowed(const basin_request *r) {
     if (!*token || r->route == HEALTH) return true;
     if (!given || strncasecmp(given, "Bearer ", 7) != 0) return false;
     given += 7;
-    size_t length = strlen(given), wanted = strlen(token);
-    unsigned differs = length != wanted;
-    for (size_t i = 0; i < wanted; i++)
+    size_t length = strlen(given), expected = strlen(token);
+    unsigned differs = length != expected;
+    for (size_t i = 0; i < expected; i++)
         differs |= (unsigned char)token[i] ^ (unsigned char)given[i < length ? i : length];
     return !differs;
 }
 
 static bool is_json(const basin_request *r) {
-    static const char wanted[] = "application/json";
+    static const char expected[] = "application/json";
     const char *type = basin_request_value(r, true, "Content-Type", NULL);
-    size_t length = sizeof wanted - 1;
-    return type && !strncasecmp(type, wanted, length) && strchr("; ", type[length]);
+    size_t length = sizeof expected - 1;
+    return type && !strncasecmp(type, expected, length) && strchr("; ", type[length]);
 }
 
 void basin_request_answer(basin_request *r) {

@@ -86,7 +86,7 @@ typedef struct basin_request {
     char name[40], model[24];
     double begun, arrived, done; /* basin_clock */
     char *body;
-    size_t length, capacity, bytes; /* of the body; of the answer */
+    size_t length, capacity, bytes; /* of body and answer */
     int64_t ids, journal;
     int status;
     basin_memory_file answer;

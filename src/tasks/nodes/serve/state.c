@@ -174,7 +174,7 @@ static basin_status open_journal(basin_server *s, basin_error *error) {
                                  error));
     const basin_journal *j = s->journal;
     if (j->dropped)
-        o->say("basin: %s: dropped %lld bytes behind record %lld: an addition that was not "
+        o->say("basin: %s: dropped %lld bytes after record %lld: an addition that was not "
                "finished",
                j->path, (long long)j->dropped, (long long)j->records);
     s->meters.bytes = j->bytes;

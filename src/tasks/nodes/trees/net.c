@@ -19,13 +19,13 @@ enum {
     HEADS = 2,
     MEMORIES = 64,
     HIDDEN = 32,
-    BATCH = 256,   /* rows of a step */
-    JUDGED = 4096, /* validation rows that say when to stop, */
-    LOOKS = 40,    /* times that they are scored, */
-    PATIENCE = 8,  /* scores that may pass without a better one */
-    LEAST = 200,   /* steps of training, at least */
-    MOST = 1000,   /* and at most */
-    STEPS = 64,    /* of the integral of an explanation */
+    BATCH = 256,    /* rows of a step */
+    JUDGED = 4096,  /* validation rows that say when to stop, */
+    LOOKS = 40,     /* times that they are scored, */
+    PATIENCE = 8,   /* scores that may pass without a better one */
+    MINIMUM = 200,  /* steps of training, at least */
+    MAXIMUM = 1000, /* and at most */
+    STEPS = 64,     /* of the integral of an explanation */
     NAME = 96,
 };
 static const double dropout = 0.2, rate = 0.003, decay = 0.02, average = 0.99;
@@ -37,7 +37,7 @@ typedef struct engine {
     basin_params params;
     basin_expr pieces;              /* input [B, F, PIECES] */
     basin_expr label, weight, seed; /* in training: [B] [B] [2] */
-    basin_expr logit, loss, slope;  /* [B]; in training []; of explanations [B, F, PIECES] */
+    basin_expr logit, loss, slope;  /* [B]; in training []; for explanations [B, F, PIECES] */
     basin_backend *backend;
     basin_store *store;
     basin_plan *plan;
@@ -335,8 +335,8 @@ static basin_status prepare(fitting *f, basin_error *error) {
     const basin_trees_data *d = f->data;
     basin_row_net *n = f->net;
     f->batch = basin_int_min(BATCH, d->trains);
-    f->steps = basin_int_min(MOST, d->trains / f->batch * LOOKS);
-    if (f->steps < LEAST) f->steps = LEAST;
+    f->steps = basin_int_min(MAXIMUM, d->trains / f->batch * LOOKS);
+    if (f->steps < MINIMUM) f->steps = MINIMUM;
     basin_trainer_spec spec = {.adamw = {.beta1 = 0.9,
                                          .beta2 = 0.999,
                                          .epsilon = 1e-8,
@@ -403,16 +403,16 @@ static basin_status judge(double *auprc, fitting *f, basin_error *error) {
 static basin_status train(fitting *f, const basin_watch *watch, basin_error *error) {
     basin_row_net *n = f->net;
     size_t bytes = (size_t)n->weights * sizeof *n->weight;
-    double most = -1, auprc;
+    double max = -1, auprc;
     int64_t every = (f->steps + LOOKS - 1) / LOOKS, passed = 0;
     for (int64_t s = 0; s < f->steps && passed < PATIENCE && !basin_watch_stopped(watch); s++) {
         BASIN_TRY(step(f, s, error));
         if (!f->judges || (s + 1) % every) continue;
         BASIN_TRY(judge(&auprc, f, error));
         passed++;
-        if (auprc > most) memcpy(f->best, n->weight, bytes), most = auprc, passed = 0;
+        if (auprc > max) memcpy(f->best, n->weight, bytes), max = auprc, passed = 0;
     }
-    if (most >= 0) memcpy(n->weight, f->best, bytes);
+    if (max >= 0) memcpy(n->weight, f->best, bytes);
     return BASIN_OK;
 }
 
@@ -471,7 +471,7 @@ basin_status basin_row_net_store(basin_bundle *bundle, const char *prefix, const
     return basin_bundle_add(bundle, key_of(key, prefix), &all, error);
 }
 
-static bool is_count(float x, float most) { return x >= 1 && x <= most && x == floorf(x); }
+static bool is_count(float x, float max) { return x >= 1 && x <= max && x == floorf(x); }
 
 static bool read_spec(basin_row_net_spec *spec, const float *number, int64_t count) {
     bool sound = count > 3 && is_count(number[0], 64) && is_count(number[1], BASIN_ROW_TOKENS);
@@ -485,7 +485,7 @@ static bool read_spec(basin_row_net_spec *spec, const float *number, int64_t cou
     return sound;
 }
 
-/* Edges and weights behind the shape; whether they are as many as a model of that shape has. */
+/* Edges and weights after the shape; whether they are as many as a model of that shape has. */
 static basin_status take_numbers(bool *sound, basin_row_net *n, const float *number, int64_t count,
                                  basin_error *error) {
     BASIN_AT_EXIT(engine_free) engine like = {0};

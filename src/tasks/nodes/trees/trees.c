@@ -45,7 +45,7 @@ const basin_trees_spec BASIN_TREES_DEFAULT = {
     .bins = 64,
     .rate = 0.05,
     .l2 = 1,
-    .least_hessian = 1,
+    .min_hessian = 1,
     .rows = 0.8,
     .columns = 0.8,
 };
@@ -93,7 +93,7 @@ static basin_status set_number(handle booster, const char *name, double value, b
 
 enum { ARRAY = 200 };
 
-/* The first `features` columns of rows as XGBoost is told of arrays. */
+/* The first `features` columns of rows as XGBoost describes arrays. */
 static const char *describe(char text[ARRAY], const float *x, int64_t rows, int64_t features,
                             int64_t stride) {
     snprintf(text, ARRAY,
@@ -149,7 +149,7 @@ static basin_status make_rows(handle *matrix, const basin_trees_data *d, int64_t
     return check(xgb.XGDMatrixSetFloatInfo(*matrix, "weight", value, (uint64_t)rows), error);
 }
 
-/* Without a tree a row scores the logarithm of its class's odds. */
+/* Without trees a row scores the logarithm of its class's odds. */
 static double base_of(const basin_trees_data *d) {
     double sum[2] = {0, 0};
     for (int64_t i = 0; i < d->trains; i++) sum[d->label[i]] += d->weight[d->label[i]];
@@ -167,7 +167,7 @@ static basin_status configure(fit *f, basin_error *error) {
         {"max_depth", (double)s->depth},
         {"max_leaves", (double)s->leaves},
         {"lambda", s->l2},
-        {"min_child_weight", s->least_hessian},
+        {"min_child_weight", s->min_hessian},
         {"subsample", s->rows},
         {"colsample_bytree", s->columns},
         {"seed", (double)(s->seed % 2147483647)},
@@ -318,7 +318,7 @@ basin_status basin_trees_predict(double *logit, const basin_trees *trees, const 
     return BASIN_OK;
 }
 
-/* Of a network: what moves it from the first row to each. */
+/* For a network: what moves it from the first row to each. */
 static basin_status move_net(float *value, const basin_row_net *net, const float *x, int64_t rows,
                              int64_t stride, basin_error *error) {
     int64_t features = basin_row_net_features(net);

@@ -1,12 +1,12 @@
 /* Boosted trees by XGBoost's C API, opened at run time (Debian's libxgboost0 or pip's xgboost). Two
- * classes, one logit per row. A fit runs on one thread: its bits depend on rows and seed alone.
+ * classes, one logit per row. A fit runs on one thread: its bits depend only on rows and seed.
  * Callers run several fits at once; predictions use all threads. */
 #ifndef BASIN_TRAIN_TREES_TREES_H
 #define BASIN_TRAIN_TREES_TREES_H
 
 #include "tasks/common/run/run.h"
 
-/* What on validation says when to stop. */
+/* The measure on validation that stops it. */
 typedef enum basin_trees_stop {
     BASIN_TREES_BY_LOSS,
     BASIN_TREES_BY_RANKS, /* AUROC + AUPRC */
@@ -14,7 +14,7 @@ typedef enum basin_trees_stop {
 } basin_trees_stop;
 
 typedef struct basin_trees_spec {
-    int64_t rounds;   /* at most so many */
+    int64_t rounds;   /* at most */
     int64_t patience; /* rounds that validation may take to improve; 0: all rounds are kept */
     basin_trees_stop stop;
     int64_t leaves;       /* of a tree; 0: as many as `depth` allows, level by level */
@@ -22,7 +22,7 @@ typedef struct basin_trees_spec {
     int64_t bins;         /* of a column; 64 do as well as 256 on the sets of docs/anomaly.md */
     double rate;          /* how much of its step a tree takes */
     double l2;            /* added to the second derivative of a leaf */
-    double least_hessian; /* that a leaf must have */
+    double min_hessian;   /* that a leaf must have */
     double rows, columns; /* shares that a tree sees */
     uint64_t seed;
 } basin_trees_spec;
@@ -30,7 +30,7 @@ typedef struct basin_trees_spec {
 /* For tables of a few thousand rows. */
 extern const basin_trees_spec BASIN_TREES_DEFAULT;
 
-/* Rows to train on, followed by rows that tell when to stop. */
+/* Rows to train on, followed by rows that decide when to stop. */
 typedef struct basin_trees_data {
     const float *x;       /* [trains + validations, stride] finite */
     const uint8_t *label; /* [trains + validations] 0 or 1 */
@@ -62,7 +62,7 @@ basin_status basin_trees_predict(double *logit /* [rows] */, const basin_trees *
                                  const float *x /* [rows, stride] */, int64_t rows, int64_t stride,
                                  basin_error *error);
 /* Shapley values of each column, from the expectation over the training rows, which is the last
- * column; rows add up to the logits. Of a network: integrated gradients from the first row, last
+ * column; rows add up to the logits. For a network: integrated gradients from the first row, last
  * column 0. */
 basin_status basin_trees_shapley(float *value /* [rows, features + 1] */, const basin_trees *trees,
                                  const float *x /* [rows, stride] */, int64_t rows, int64_t stride,
@@ -81,7 +81,7 @@ enum { BASIN_ROW_TOKENS = 32 };
 
 struct basin_row_net_spec {
     int tokens;
-    int64_t width[BASIN_ROW_TOKENS]; /* columns of each, one behind the other */
+    int64_t width[BASIN_ROW_TOKENS]; /* columns of each, one after the other */
     int64_t members;
     uint64_t seed;
 };

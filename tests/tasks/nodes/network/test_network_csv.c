@@ -86,7 +86,7 @@ TEST(empty_relations_are_one) {
     basin_network *n = must_read(&o, "src,dst,type\na,b,wire\nb,c,card\nc,d, \nd,a,wire\n", NULL);
     assert_int_equal(basin_network_relation(n, "homo"), -1);
     assert_int_equal(n->relation[basin_network_relation(n, "(empty)")].edges, 2);
-    assert_non_null(strstr(n->note, "1 without a relation are one of their own, called '(empty)'"));
+    assert_non_null(strstr(n->note, "1 without a relation form another one, called '(empty)'"));
     assert_int_equal(basin_network_add_union(n, NULL), BASIN_OK);
     assert_int_equal(n->relation[basin_network_relation(n, "homo")].edges, 8);
     basin_network_close(n);
@@ -137,13 +137,14 @@ TEST(joins_labels) {
                    "line 2: node 'a' has the label '0', and another one");
 }
 
-/* A second column that tells the answer is said; one without a name is no feature. */
+/* A second column that may be the answer is noted; one without a name is not a feature. */
 TEST(notes_what_columns_tell) {
     basin_network *n =
         must_read(NULL, "src,dst\na,b\n", ",id,label,Is_Fraud,f,,\n0,a,1,1,5,,\n1,b,0,0,6,,\n");
     assert_int_equal(n->features, 2);
-    assert_non_null(strstr(n->note, "have the usual name of labels; one that tells the answer is "
-                                    "to be left out (drop): Is_Fraud"));
+    assert_non_null(strstr(n->note,
+                           "have the usual name of labels; one that reveals the answer must be "
+                           "left out (drop): Is_Fraud"));
     assert_non_null(strstr(n->note, "left out: column 1 (no name), column 6 (no name)"));
     basin_network_close(n);
     n = must_read(&(basin_network_options){.table = &(basin_table_options){.drop = "is_fraud"}},

@@ -123,7 +123,7 @@ TEST(a_type_may_be_a_fact) {
     static const char rows[] = "src,dst,type\na,b,card\nb,a,wire\n";
     basin_network *n = must_open(state, accounts, rows, NULL);
     assert_int_equal(n->relations, 2);
-    const char *note = strstr(n->note, "edges: by its name column 'type' tells relations");
+    const char *note = strstr(n->note, "edges: by its name column 'type' is a relation");
     assert_non_null(note);
     assert_string_equal(strrchr(basin_network_note_path(n, note), '/'), "/edges.csv");
     assert_string_equal(strrchr(basin_network_note_path(n, "columns left out: x"), '/'),
@@ -132,13 +132,13 @@ TEST(a_type_may_be_a_fact) {
     basin_network_options o = {.table = &(basin_table_options){.edge_type = "none"}};
     n = must_open(state, accounts, rows, &o);
     assert_int_equal(n->relations, 1);
-    assert_null(strstr(n->note, "tells relations"));
+    assert_null(strstr(n->note, "is a relation"));
     ASSERT_FACTS(n, 0, 1, 2, 1, 1);
     basin_network_close(n);
     o.table = &(basin_table_options){.edge_type = "type"};
     n = must_open(state, accounts, rows, &o);
     assert_int_equal(n->relations, 2);
-    assert_null(strstr(n->note ? n->note : "", "tells relations"));
+    assert_null(strstr(n->note ? n->note : "", "is a relation"));
     basin_network_close(n);
 }
 

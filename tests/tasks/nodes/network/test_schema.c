@@ -22,7 +22,7 @@ TEST(refuses_damaged_ones) {
         {COLUMNS("{\"name\":\"a\"}"), "a column of type 'absent'"},
         {COLUMNS("{\"name\":\"a\",\"type\":\"colour\"}"), "a column of type 'colour'"},
         {COLUMNS("{\"name\":\"a\",\"type\":\"category\",\"values\":[1]}"),
-         "a name that is no text"},
+         "a name that is not a text"},
         {"{\"version\":1,\"missing\":\"sometimes\"}", "missing 'sometimes'"},
     };
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {

@@ -1,10 +1,10 @@
-/* Cutting a network: who is in which part, who is in whose halo, and the files of parts. */
+/* Cutting a network: the part of each node, halos, and the files of parts. */
 #include "base/file.h"
 #include "tasks/nodes/network/parts/parts.h"
 
 /* ---- which part a node is in: streams and ranges ---- */
 
-/* The relations that count: the one to use where one is wanted, or all. */
+/* The relations that count: the main one, or all. */
 static void relations_of(int *first, int *end, const basin_network *network) {
     int all = basin_network_main_relation(network);
     *first = all < 0 ? 0 : all;
@@ -63,16 +63,16 @@ static void count_seen(stream *s, int64_t node) {
     }
 }
 
-/* Most neighbours times what is free; of equals, the part with most room. */
+/* Most neighbours times what is free; ties go to the part with most room. */
 static int64_t best_part(const stream *s) {
     int64_t best = 0;
-    double value = -1, least = 0;
+    double value = -1, minimal = 0;
     for (int64_t p = 0; p < s->parts; p++) {
         double a = s->weight[p] / s->weight_room, b = s->nodes[p] / s->node_room;
         double load = a > b ? a : b, here = load < 1 ? (double)s->seen[p] * (1 - load) : -load;
         if (here > value || p == 0 ||
-            (here == value && load < least)) /* the first counts as well */
-            best = p, value = here, least = load;
+            (here == value && load < minimal)) /* the first counts as well */
+            best = p, value = here, minimal = load;
     }
     return best;
 }
@@ -146,13 +146,13 @@ static void report(basin_partition *c, const int64_t *edges) {
         for (int64_t i = 0; i < c->network->nodes; i++) halo += basin_partition_shows(c, i, p);
         r->halo += halo;
         r->edges += edges[p];
-        if (halo > r->most_halo) r->most_halo = halo;
-        if (c->nodes[p] > r->most_nodes) r->most_nodes = c->nodes[p];
-        if (edges[p] > r->most_edges) r->most_edges = edges[p];
+        if (halo > r->max_halo) r->max_halo = halo;
+        if (c->nodes[p] > r->max_nodes) r->max_nodes = c->nodes[p];
+        if (edges[p] > r->max_edges) r->max_edges = edges[p];
     }
     mean_edges = (double)r->edges / (double)c->parts;
-    r->node_balance = (double)r->most_nodes / mean_nodes;
-    r->edge_balance = mean_edges > 0 ? (double)r->most_edges / mean_edges : 1;
+    r->node_balance = (double)r->max_nodes / mean_nodes;
+    r->edge_balance = mean_edges > 0 ? (double)r->max_edges / mean_edges : 1;
 }
 
 /* Parts of two cuts must not meet: a number made of where nodes are. */

@@ -1,5 +1,5 @@
 /* The files of a cut: part-0.basin, part-1.basin, .. of a folder. Each is the mapped network of its
- * own nodes (nodes/network/file.c) with the metadata `format` "basin part", `part`, `parts`,
+ * nodes (nodes/network/file.c) with the metadata `format` "basin part", `part`, `parts`,
  * `total` (nodes of the whole) and `stamp` (alike in all parts of a cut), and beside its tensors
  *
  *     node I64 [n]   numbers of its nodes in the whole graph, ascending
@@ -218,7 +218,7 @@ static basin_status check_meta(basin_part *part, const basin_bundle *bundle, int
                                basin_error *error) {
     const char *format = basin_bundle_meta(bundle, "format");
     if (!format || strcmp(format, format_name) != 0)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: is no part of a graph (format %.40s)",
+        return basin_fail(error, BASIN_BAD_FILE, "%s: is not a part of a graph (format %.40s)",
                           basin_bundle_path(bundle), format ? format : "unknown");
     double parts, total, own = (double)number;
     BASIN_TRY(basin_bundle_number(&parts, bundle, "parts", 1, BASIN_CUT_PARTS, error));
@@ -228,7 +228,7 @@ static basin_status check_meta(basin_part *part, const basin_bundle *bundle, int
     return BASIN_OK;
 }
 
-/* The bundle of part `number`, and what its metadata say; free the bundle even after an error. */
+/* The bundle of part `number`, and its metadata; free the bundle even after an error. */
 static basin_status read_meta(basin_bundle **bundle, basin_part *part, const char *folder,
                               int64_t number, basin_error *error) {
     BASIN_FREE_AT_EXIT char *path = basin_part_path(folder, number);

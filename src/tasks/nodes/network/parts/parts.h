@@ -18,12 +18,12 @@ typedef struct basin_cut_report {
     int64_t parts;
     int64_t edges, cut; /* of all relations, as `col` counts them; those that lead to other parts */
     int64_t halo;       /* nodes in the halos of all parts */
-    int64_t most_nodes, most_edges, most_halo; /* of one part */
-    double node_balance, edge_balance;         /* the largest part over the mean */
+    int64_t max_nodes, max_edges, max_halo; /* of one part */
+    double node_balance, edge_balance;      /* the largest part over the mean */
 } basin_cut_report;
 
 /* Cuts a network into the files part-0.basin, part-1.basin, .. of a folder, which is made if
- * absent. A mapped network is read as it is needed; of the nodes a few bytes each are held. */
+ * absent. A mapped network is read as it is needed; a few bytes per node are kept. */
 basin_status basin_network_cut(basin_cut_report *report, const char *folder,
                                const basin_network *network, const basin_cut_spec *spec,
                                basin_error *error);
@@ -64,7 +64,7 @@ basin_status basin_partition_take(basin_part **part, const basin_partition *cut,
 
 /* The parts of a network, dealt to ranks (basin/tasks/ranks.h; NULL: this process has all). */
 typedef struct basin_parts basin_parts;
-/* Of a folder; or of a network that every rank has opened, which may be freed afterwards. */
+/* From a folder; or from a network that every rank has opened, which may be freed afterwards. */
 basin_status basin_parts_open(basin_parts **parts, const char *folder, basin_ranks *ranks,
                               basin_error *error);
 basin_status basin_parts_cut(basin_parts **parts, const basin_network *network,
@@ -73,7 +73,7 @@ void basin_parts_close(basin_parts *parts);
 int64_t basin_parts_count(const basin_parts *parts);
 /* The whole without edges and features: sizes, labels, masks, schema, names; alike on all ranks. */
 const basin_network *basin_parts_face(const basin_parts *parts);
-/* Gives the face its ids, where the graph has any: for printing. */
+/* Gives the whole its ids, where the graph has any: for printing. */
 basin_status basin_parts_name_nodes(basin_parts *parts, basin_error *error);
 
 /* ---- inside ---- */
@@ -114,12 +114,12 @@ struct basin_parts {
     int64_t first, count; /* those of this rank */
     basin_part **part;    /* [count] */
     basin_network *face;
-    uint16_t *owner;               /* [N] the part of each node */
-    int64_t *nodes;                /* [parts] how many it has */
-    int64_t most_nodes, most_halo; /* of any part */
-    int64_t *most_edges;           /* [relations] */
-    int threads;                   /* that move rows and take means; 0: one */
-    char *buffer;                  /* rows on their way; grown as needed */
+    uint16_t *owner;             /* [N] the part of each node */
+    int64_t *nodes;              /* [parts] how many it has */
+    int64_t max_nodes, max_halo; /* of any part */
+    int64_t *max_edges;          /* [relations] */
+    int threads;                 /* that move rows and take means; 0: one */
+    char *buffer;                /* rows on their way; grown as needed */
     size_t buffer_bytes;
 };
 

@@ -1,4 +1,5 @@
-/* Opens this rank's parts and the face of the whole; gathers rows of nodes, exchanges halos. */
+/* Opens this rank's parts and the network that stands for the whole; gathers rows of nodes,
+ * exchanges halos. */
 #include <inttypes.h>
 
 #include "base/parallel.h"
@@ -16,8 +17,8 @@ static int64_t rank_of(const basin_parts *parts, int64_t part) {
 }
 
 int basin_parts_threads(const basin_parts *parts, int64_t numbers) {
-    enum { LEAST = 1 << 15 };
-    return parts->threads > 1 && numbers > LEAST ? parts->threads : 1;
+    enum { MINIMUM = 1 << 15 };
+    return parts->threads > 1 && numbers > MINIMUM ? parts->threads : 1;
 }
 
 /* ---- rows of nodes from all ranks ---- */
@@ -176,10 +177,10 @@ static void list_messages(moving *m) {
 
 static basin_status reserve(moving *m, basin_error *error) {
     basin_parts *p = m->p;
-    size_t most = (size_t)(p->count * p->parts), rows = 0;
+    size_t max = (size_t)(p->count * p->parts), rows = 0;
     for (int64_t k = 0; k < p->count; k++) rows += (size_t)p->part[k]->send_at[p->parts];
-    BASIN_TRY(BASIN_NEW_RAW(&m->send, 2 * most, "rows of other parts", error));
-    m->receive = m->send + most;
+    BASIN_TRY(BASIN_NEW_RAW(&m->send, 2 * max, "rows of other parts", error));
+    m->receive = m->send + max;
     if (rows * m->bytes > p->buffer_bytes) {
         free(p->buffer);
         p->buffer_bytes = 0;
@@ -263,10 +264,10 @@ static basin_status check_about(const basin_parts *p, const about *all, basin_er
 
 static void take_about(basin_parts *p, const about *a, int64_t q) {
     p->nodes[q] = a->nodes;
-    p->most_nodes = basin_int_max(p->most_nodes, a->nodes);
-    p->most_halo = basin_int_max(p->most_halo, a->halo);
+    p->max_nodes = basin_int_max(p->max_nodes, a->nodes);
+    p->max_halo = basin_int_max(p->max_halo, a->halo);
     for (int r = 0; r < p->face->relations; r++) {
-        p->most_edges[r] = basin_int_max(p->most_edges[r], a->edges[r]);
+        p->max_edges[r] = basin_int_max(p->max_edges[r], a->edges[r]);
         p->face->relation[r].edges += a->edges[r];
     }
 }
@@ -275,7 +276,7 @@ static basin_status learn_sizes(basin_parts *p, basin_error *error) {
     BASIN_SCRATCH(about, mine, p->count, "parts", error);
     BASIN_SCRATCH(about, all, p->parts, "parts", error);
     BASIN_TRY(BASIN_NEW(&p->nodes, p->parts, "parts", error));
-    BASIN_TRY(BASIN_NEW(&p->most_edges, BASIN_PARTS_RELATIONS, "parts", error));
+    BASIN_TRY(BASIN_NEW(&p->max_edges, BASIN_PARTS_RELATIONS, "parts", error));
     for (int64_t k = 0; k < p->count; k++) {
         const basin_part *part = p->part[k];
         const basin_network *n = part->network;
@@ -328,7 +329,7 @@ static basin_status learn_owners(basin_parts *p, basin_error *error) {
     return BASIN_OK;
 }
 
-/* ---- the face ---- */
+/* ---- the whole without edges and features ---- */
 
 static basin_status make_face(basin_parts *p, basin_error *error) {
     const basin_network *n = p->part[0]->network;
@@ -387,7 +388,7 @@ static basin_status begin(basin_parts **parts, int64_t count, basin_ranks *ranks
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%" PRId64 " ranks for a graph in %" PRId64
                           " parts; expected at most one "
-                          "rank a part",
+                          "rank per part",
                           basin_ranks_count(ranks), count);
     BASIN_TRY(BASIN_NEW(parts, 1, "parts", error));
     basin_parts *p = *parts;
@@ -439,7 +440,7 @@ void basin_parts_close(basin_parts *parts) {
     if (!parts) return;
     for (int64_t k = 0; k < parts->count; k++) basin_part_free(parts->part[k]);
     basin_network_close(parts->face);
-    free(parts->part), free(parts->owner), free(parts->nodes), free(parts->most_edges);
+    free(parts->part), free(parts->owner), free(parts->nodes), free(parts->max_edges);
     free(parts->buffer);
     free(parts);
 }
