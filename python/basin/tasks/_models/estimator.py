@@ -98,7 +98,7 @@ class Estimator(BaseEstimator):
     # ---- the model ----
 
     def _model_settings(self):
-        return self._c("about")(self._fitted()).settings
+        return self._c("get_info")(self._fitted()).settings
 
     def _c(self, verb):
         return getattr(lib, f"basin_{self._prefix}_{verb}")
