@@ -37,7 +37,7 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o,
     const char *idle = table                              ? NULL
                        : reading->target && !options.bare ? "target"
                        : reading->smiles                  ? "smiles"
-                       : o->table.id                    ? "id"
+                       : o->table.id                      ? "id"
                        : trains && reading->values        ? "values"
                        : trains && reading->stereo        ? "stereo"
                                                           : NULL;

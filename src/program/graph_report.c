@@ -19,8 +19,9 @@ void basin_graph_drawing_free(basin_graph_drawing *d) {
 
 basin_status basin_graph_draw(basin_graph_drawing *d, const basin_graphset *s, int64_t graph,
                               basin_error *error) {
-    int64_t nodes = s->node_start[graph + 1] - s->node_start[graph], columns = s->node_labels;
+    int64_t node = s->node_start[graph], nodes = s->node_start[graph + 1] - node;
     int64_t first = s->edge_start[graph], edges = s->edge_start[graph + 1] - first;
+    int64_t columns = s->node_labels;
     bool molecule = basin_graph_is_molecules(s);
     BASIN_AT_EXIT(basin_molecule_free) basin_molecule m = {0};
     if (nodes > DRAWN || !nodes)
@@ -32,18 +33,19 @@ basin_status basin_graph_draw(basin_graph_drawing *d, const basin_graphset *s, i
     BASIN_TRY(BASIN_NEW(&d->order, edges + 4 * nodes, "a picture", error));
     BASIN_TRY(basin_molecule_of(&m, s, graph, error));
     BASIN_TRY(basin_molecule_layout(d->at, &m, error));
+    d->graph = (basin_svg_graph_of){.title = "", .nodes = nodes, .edges = edges, .at = d->at};
+    d->graph.edge = s->edge + 2 * first, d->graph.name = d->name;
     for (int64_t i = 0; i < nodes; i++) {
-        const int32_t *label = s->node_label + (s->node_start[graph] + i) * columns;
+        const int32_t *label = s->node_label + (node + i) * columns;
         char *name = d->text + NAME * i;
         d->name[i] = name;
-        if (molecule) snprintf(name, NAME, "%s", basin_element(label[0]));
-        if (!molecule) snprintf(name, NAME, "%d", columns == 1 ? label[0] : (int)i);
-        if (molecule) memcpy(d->order + edges + 4 * i, label, 4 * sizeof *label);
+        snprintf(name, NAME, "%d", columns == 1 ? label[0] : (int)i);
+        if (!molecule) continue;
+        snprintf(name, NAME, "%s", basin_element(label[0]));
+        memcpy(d->order + edges + 4 * i, label, 4 * sizeof *label);
     }
     for (int64_t e = 0; e < edges && molecule; e++)
         d->order[e] = s->edge_label[(first + e) * s->edge_labels];
-    d->graph = (basin_svg_graph_of){.title = "", .nodes = nodes, .edges = edges, .at = d->at};
-    d->graph.edge = s->edge + 2 * first, d->graph.name = d->name;
     if (molecule) d->graph.order = d->order, d->graph.atom = d->order + edges;
     return BASIN_OK;
 }

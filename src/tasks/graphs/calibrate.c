@@ -152,13 +152,10 @@ static int64_t judge(float *score, const trial *t, int64_t i, int64_t c) {
     return is_value(t->m) || y > 0 ? c : -1;
 }
 
-static int64_t lists_of(const basin_graphs_model *m) {
-    return basin_graphs_columns(m) * (m->binary ? 2 : 1);
-}
-
 static basin_status keep_scores(basin_graphs_calibration *to, const trial *t, double share,
                                 basin_error *error) {
-    int64_t lists = lists_of(t->m), columns = basin_graphs_columns(t->m);
+    int64_t lists = basin_graphs_columns(t->m) * (t->m->binary ? 2 : 1),
+            columns = basin_graphs_columns(t->m);
     float score;
     BASIN_TRY(BASIN_NEW(&to->start, lists + 1, confidence, error));
     BASIN_TRY(BASIN_NEW_RAW(&to->score, t->count * columns, confidence, error));
@@ -260,27 +257,4 @@ basin_status basin_graphs_calibration_measure(basin_graphs_measures *measures,
     }
     measures->coverage = right / known, measures->width = size / known;
     return BASIN_OK;
-}
-
-basin_status basin_graphs_calibration_write(basin_bundle *bundle, const basin_graphs_model *m,
-                                            basin_error *error) {
-    const basin_graphs_calibration *c = &m->calibration;
-    if (!c->lists) return BASIN_OK;
-    BASIN_TRY(basin_bundle_put(bundle, "conformal.start", c->start, BASIN_I64,
-                               BASIN_SHAPE(c->lists + 1), error));
-    return basin_bundle_put(bundle, "conformal.score", c->score, BASIN_F32,
-                            BASIN_SHAPE(c->start[c->lists]), error);
-}
-
-basin_status basin_graphs_calibration_read(basin_graphs_model *m, const basin_bundle *bundle,
-                                           basin_error *error) {
-    static const char *const name[2] = {"conformal.start", "conformal.score"};
-    int64_t lists = lists_of(m);
-    void *score = NULL;
-    if (!basin_bundle_find(bundle, name[0])) return BASIN_OK;
-    basin_status status = basin_graphs_lists_read(&m->calibration.start, &lists, &score, BASIN_F32,
-                                                  name, bundle, error);
-    m->calibration.score = score;
-    if (!status) m->calibration.lists = lists;
-    return status;
 }

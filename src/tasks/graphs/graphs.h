@@ -203,9 +203,10 @@ basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const ba
 /* The Energy Transformer of settings and encoding; without a seed it has no noise. */
 basin_graph_net_config basin_graphs_model_config(const basin_graphs_model *model, basin_expr seed);
 
-/* Mean and deviation of each value that is known, since values may be in units far apart. */
-void basin_graphs_value_scale(double *mean, double *scale, const basin_graphset *set,
-                              const int64_t *graph, int64_t count);
+/* Mean and deviation of each value that is known, since values may be in units far apart. Returns
+ * the first that is known of no graph; -1: there is none. */
+int64_t basin_graphs_value_scale(double *mean, double *scale, const basin_graphset *set,
+                                 const int64_t *graph, int64_t count);
 
 /* The weights of a member become those that plans compute with. */
 basin_status basin_graphs_take_member(basin_graphs_model *model, int64_t member,
@@ -216,11 +217,9 @@ int64_t basin_graphs_members(const basin_graphs_settings *settings, const basin_
 basin_status basin_graphs_describe(basin_bundle *bundle, const basin_graphs_model *model,
                                    basin_error *error);
 
-/* Which graphs it has seen: adds those of a fold; in files. */
+/* Which graphs it has seen: adds those of a fold, or of a file. */
 basin_status basin_graphs_seen_add(basin_graphs_model *model, const basin_graphset *set,
                                    const basin_fold *fold, basin_error *error);
-basin_status basin_graphs_seen_write(basin_bundle *bundle, const basin_graphs_model *model,
-                                     basin_error *error);
 basin_status basin_graphs_seen_read(basin_graphs_model *model, const basin_bundle *bundle,
                                     basin_error *error);
 /* A digest of the graphs that a run trains and validates on, and of their targets; not 0. */
@@ -271,6 +270,8 @@ void basin_graphs_input_free(basin_graphs_input *input);
 double basin_graphs_truth(const basin_graphset *set, int64_t graph, int64_t c);
 /* Whether a set gets one: molecules, and classes of graphs with labels of nodes. */
 bool basin_graphs_near_serves(const basin_graphs_settings *settings, const basin_graphset *set);
+/* The default of its share in predictions. */
+double basin_graphs_near_usual(const basin_graphs_model *model);
 /* Fits it to the graphs of the first fold, including those for validation. `held` (may be NULL)
  * receives, for the validation graphs of each fold in turn, [graphs, C], the predictions of a
  * memory without those of their fold; NaN where the memory does not have the graph. */
@@ -285,14 +286,6 @@ basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *at,
 /* What each node contributes to its prediction for column e->column. */
 basin_status basin_graphs_near_explain(basin_graphs_explanation *e, const basin_graphs_model *model,
                                        const basin_graphset *set, basin_error *error);
-basin_status basin_graphs_near_write(basin_bundle *bundle, const basin_graphs_model *model,
-                                     basin_error *error);
-/* Lists in a file: where each begins [lists + 1], and all items; `*lists` -1: any number. */
-basin_status basin_graphs_lists_read(int64_t **start, int64_t *lists, void **item,
-                                     basin_dtype dtype, const char *const name[2],
-                                     const basin_bundle *bundle, basin_error *error);
-basin_status basin_graphs_near_read(basin_graphs_model *model, const basin_bundle *bundle,
-                                    basin_error *error);
 void basin_graphs_near_free(basin_graphs_near *near);
 
 /* ---- calibrate.c ---- */
@@ -319,10 +312,6 @@ basin_status basin_graphs_calibration_measure(basin_graphs_measures *measures,
                                               const int64_t *graph, int64_t count,
                                               const basin_graphs_model *model, double coverage,
                                               basin_error *error);
-basin_status basin_graphs_calibration_write(basin_bundle *bundle, const basin_graphs_model *model,
-                                            basin_error *error);
-basin_status basin_graphs_calibration_read(basin_graphs_model *model, const basin_bundle *bundle,
-                                           basin_error *error);
 void basin_graphs_calibration_free(basin_graphs_calibration *calibration);
 
 /* 0 .. count - 1, from `first` on; free it. */
@@ -351,7 +340,7 @@ typedef struct basin_graphs_plan {
 } basin_graphs_plan;
 
 /* Plans beyond the second are kept as long as all fit. */
-enum { BASIN_GRAPHS_PLANS = 16 };
+enum { BASIN_GRAPHS_PLANS = 16, BASIN_GRAPHS_NEEDS = 3 };
 #define BASIN_GRAPHS_INPUT_BYTES ((size_t)1 << 28)  /* of inputs, where results share one place */
 #define BASIN_GRAPHS_DEVICE_BYTES ((size_t)1 << 32) /* of inputs and results, where they do not */
 
@@ -370,8 +359,10 @@ typedef struct basin_graphs_plans {
     bool noisy; /* scores: with the descent's noise, other numbers each time */
     basin_schedule schedule;
     float *embedding; /* where scores put what the head reads; it moves along; NULL: nowhere */
-    double tokens_mean, tokens_step, pairs_mean, pairs_step, all_mean, all_step;
-    int64_t batch; /* graphs at most */
+    struct {
+        double mean, step;
+    } need[BASIN_GRAPHS_NEEDS]; /* of a batch: tokens, pairs, all pairs */
+    int64_t batch;              /* graphs at most */
     int64_t clock;
     int64_t step; /* training: steps taken so far; noisy scores: batches */
     basin_graphs_plan *plan[BASIN_GRAPHS_PLANS];
@@ -379,8 +370,6 @@ typedef struct basin_graphs_plans {
     basin_graphs_plan *running; /* whose loss is still to be read */
     int64_t running_graphs;
     basin_graphset_batch data, all; /* with all pairs */
-    float *target, *weight, *pair_weight, *known;
-    int32_t *node_class;
     basin_graphs_scratch scratch;
 } basin_graphs_plans;
 

@@ -209,8 +209,6 @@ int64_t *basin_graphs_range(int64_t first, int64_t count) {
 /* Fingerprints of those it was trained on and of those that chose its epoch, kept in the model
  * file, so that a score on them can say so. */
 
-static const char *const tensor_name[2] = {"seen.train", "seen.validation"};
-
 /* `columns` of the numbers [.., stride] of rows first .. end - 1, 4 bytes each. */
 static void add_rows(uint64_t *hash, const void *data, int64_t first, int64_t end, int64_t stride,
                      int64_t columns) {
@@ -279,36 +277,6 @@ basin_status basin_graphs_seen_add(basin_graphs_model *model, const basin_graphs
             if (!kept || all[kept - 1] != all[i]) all[kept++] = all[i];
         free(list->print);
         *list = (basin_graphs_seen_list){all, kept};
-    }
-    return BASIN_OK;
-}
-
-basin_status basin_graphs_seen_write(basin_bundle *bundle, const basin_graphs_model *model,
-                                     basin_error *error) {
-    for (int part = 0; part < 2 && model->seen[0].count; part++) {
-        const basin_graphs_seen_list *list = &model->seen[part];
-        if (list->count)
-            BASIN_TRY(basin_bundle_put(bundle, tensor_name[part], list->print, BASIN_I64,
-                                       BASIN_SHAPE(list->count), error));
-    }
-    return BASIN_OK;
-}
-
-basin_status basin_graphs_seen_read(basin_graphs_model *model, const basin_bundle *bundle,
-                                    basin_error *error) {
-    for (int part = 0; part < 2; part++) {
-        const basin_tensor *t = basin_bundle_find(bundle, tensor_name[part]);
-        basin_graphs_seen_list *list = &model->seen[part];
-        if (!t) continue;
-        if (t->dtype != BASIN_I64 || t->shape.rank != 1)
-            return basin_fail(
-                error, BASIN_BAD_FILE,
-                "%s: the fingerprints of graphs are damaged; expected a list of integers",
-                basin_bundle_path(bundle));
-        list->count = t->shape.dim[0];
-        BASIN_TRY(BASIN_NEW_RAW(&list->print, list->count, "the fingerprints of graphs", error));
-        memcpy(list->print, t->data, (size_t)list->count * sizeof *list->print);
-        qsort(list->print, (size_t)list->count, sizeof *list->print, basin_compare_int64);
     }
     return BASIN_OK;
 }

@@ -3,6 +3,7 @@
 #include "base/bundle.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/sort.h"
 #include "base/states.h"
 #include "basin/plan.h"
 #include "tasks/graphs/graphs.h"
@@ -94,45 +95,39 @@ void basin_graphs_close(basin_graphs_model *model) {
     free(model);
 }
 
-static int64_t count_known(const basin_graphset *set, const int64_t *graph, int64_t count,
-                           int64_t column) {
-    int64_t known = 0;
-    for (int64_t i = 0; i < count; i++)
-        known += !isnan(set->target[graph[i] * set->targets + column]);
-    return known;
-}
-
-void basin_graphs_value_scale(double *mean, double *scale, const basin_graphset *set,
-                              const int64_t *graph, int64_t count) {
+int64_t basin_graphs_value_scale(double *mean, double *scale, const basin_graphset *set,
+                                 const int64_t *graph, int64_t count) {
+    int64_t unknown = -1;
     for (int64_t c = 0; c < set->targets; c++) {
-        double sum = 0, squares = 0, n = fmax(1, (double)count_known(set, graph, count, c));
+        double sum = 0, squares = 0, n = 0;
         for (int64_t i = 0; i < count; i++) {
             double y = (double)set->target[graph[i] * set->targets + c];
-            if (!isnan(y)) sum += y, squares += y * y;
+            if (!isnan(y)) sum += y, squares += y * y, n++;
         }
+        if (n == 0 && unknown < 0) unknown = c;
+        n = fmax(1, n);
         double variance = squares / n - sum / n * sum / n;
         mean[c] = sum / n;
         scale[c] = variance > 1e-12 * squares / n ? sqrt(variance) : 1;
     }
+    return unknown;
 }
 
-static basin_status set_targets(basin_graphs_model *model, const basin_graphset *set,
+static basin_status set_targets(basin_graphs_model *m, const basin_graphset *set,
                                 const int64_t *graph, int64_t count, basin_error *error) {
-    const char *name = set->columns ? set->columns : "";
-    for (int64_t c = 0; c < set->targets; c++, name += strcspn(name, "\n"), name += *name != 0)
-        if (!count_known(set, graph, count, c))
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: value %lld%s%.*s%s is known of none of the %lld graphs to train "
-                              "on; needs one at least",
-                              set->name, (long long)c + 1, *name ? ", " : "",
-                              (int)strcspn(name, "\n"), name, *name ? "," : "", (long long)count);
-    model->outputs = set->targets;
-    model->binary = set->binary;
-    BASIN_TRY(BASIN_NEW(&model->target_mean, set->targets, "a graph model", error));
-    BASIN_TRY(BASIN_NEW(&model->target_scale, set->targets, "a graph model", error));
-    for (int64_t c = 0; c < set->targets; c++) model->target_scale[c] = 1;
-    if (model->settings.standardise && !model->binary)
-        basin_graphs_value_scale(model->target_mean, model->target_scale, set, graph, count);
+    m->outputs = set->targets;
+    m->binary = set->binary;
+    BASIN_TRY(BASIN_NEW(&m->target_mean, set->targets, "a graph model", error));
+    BASIN_TRY(BASIN_NEW(&m->target_scale, set->targets, "a graph model", error));
+    int64_t none = basin_graphs_value_scale(m->target_mean, m->target_scale, set, graph, count);
+    if (none >= 0)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: value %lld%s%s is known of none of the %lld graphs to train on; "
+                          "needs one at least",
+                          set->name, (long long)none + 1, set->column ? ", " : "",
+                          set->column ? set->column[none] : "", (long long)count);
+    for (int64_t c = 0; c < set->targets && (m->binary || !m->settings.standardise); c++)
+        m->target_mean[c] = 0, m->target_scale[c] = 1;
     return BASIN_OK;
 }
 
@@ -474,6 +469,100 @@ static basin_status read_data(basin_graphs_model *m, const char *json, const cha
     return get_data(m, &(source){o, path, error});
 }
 
+/* ---- arrays beside the weights ---- */
+
+/* In a file where they are not NULL: name, place, type, and the rows, `more` than a count of the
+ * model, which they set when they are read. */
+typedef struct array {
+    const char *name;
+    void **data;
+    basin_dtype dtype;
+    int64_t *count, more, columns; /* columns 0: a vector */
+} array;
+enum { SEEN = 0, KNOWN = 2, ARRAYS = 8 };
+
+static void list_arrays(array list[ARRAYS], basin_graphs_model *m, int64_t items[2]) {
+    const array all[ARRAYS] = {
+        {"seen.train", (void **)&m->seen[0].print, BASIN_I64, &m->seen[0].count, 0, 0},
+        {"seen.validation", (void **)&m->seen[1].print, BASIN_I64, &m->seen[1].count, 0, 0},
+        {"near.start", (void **)&m->near.start, BASIN_I64, &m->near.count, 1, 0},
+        {"near.feature", (void **)&m->near.feature, BASIN_I32, &items[0], 0, 0},
+        {"near.weight", (void **)&m->near.weight, BASIN_F32, &m->near.count, 1, m->outputs},
+        {"near.name", (void **)&m->near.name, BASIN_U8, &m->near.names, 0, 0},
+        {"conformal.start", (void **)&m->calibration.start, BASIN_I64, &m->calibration.lists, 1, 0},
+        {"conformal.score", (void **)&m->calibration.score, BASIN_F32, &items[1], 0, 0},
+    };
+    memcpy(list, all, sizeof all);
+}
+
+static basin_shape array_shape(const array *a, int64_t rows) {
+    return a->columns ? BASIN_SHAPE(rows, a->columns) : BASIN_SHAPE(rows);
+}
+
+static basin_status write_arrays(basin_bundle *bundle, basin_graphs_model *m, basin_error *error) {
+    int64_t items[2] = {m->near.start ? m->near.start[m->near.count] : 0,
+                        m->calibration.start ? m->calibration.start[m->calibration.lists] : 0};
+    array list[ARRAYS];
+    list_arrays(list, m, items);
+    for (const array *a = list; a < list + ARRAYS; a++)
+        if (*a->data && *a->count)
+            BASIN_TRY(basin_bundle_put(bundle, a->name, *a->data, a->dtype,
+                                       array_shape(a, *a->count + a->more), error));
+    return BASIN_OK;
+}
+
+/* Arrays first .. end - 1; older files lack some. */
+static basin_status read_arrays(basin_graphs_model *m, int64_t items[2], int first, int end,
+                                const basin_bundle *bundle, basin_error *error) {
+    array list[ARRAYS];
+    list_arrays(list, m, items);
+    for (const array *a = list + first; a < list + end; a++) {
+        const basin_tensor *t;
+        if (!basin_bundle_find(bundle, a->name)) continue;
+        BASIN_TRY(basin_bundle_expect(&t, bundle, a->name, a->dtype, array_shape(a, -1), error));
+        int64_t count = t->shape.dim[0] - a->more;
+        if (count < a->more || (a->columns && count != *a->count))
+            return basin_fail(error, BASIN_BAD_FILE, "%s: '%s' has %lld rows",
+                              basin_bundle_path(bundle), a->name, (long long)t->shape.dim[0]);
+        *a->count = count;
+        size_t bytes = (size_t)basin_shape_count(t->shape) * basin_dtype_size(a->dtype);
+        if (!(*a->data = malloc(bytes + 8))) return basin_fail_memory(error, a->name);
+        memcpy(*a->data, t->data, bytes);
+    }
+    return BASIN_OK;
+}
+
+basin_status basin_graphs_seen_read(basin_graphs_model *m, const basin_bundle *bundle,
+                                    basin_error *error) {
+    BASIN_TRY(read_arrays(m, (int64_t[2]){0}, SEEN, KNOWN, bundle, error));
+    for (int part = 0; part < 2; part++)
+        if (m->seen[part].count)
+            qsort(m->seen[part].print, (size_t)m->seen[part].count, 8, basin_compare_int64);
+    return BASIN_OK;
+}
+
+/* The memory and the calibration, whose arrays must fit each other. */
+static basin_status read_known(basin_graphs_model *m, const basin_bundle *bundle,
+                               basin_error *error) {
+    basin_graphs_near *near = &m->near;
+    basin_graphs_calibration *c = &m->calibration;
+    int64_t items[2] = {0}, ends = 0;
+    BASIN_TRY(read_arrays(m, items, KNOWN, ARRAYS, bundle, error));
+    for (int64_t i = 0; i < near->names; i++) ends += !near->name[i];
+    bool memory = near->start && near->feature && near->weight &&
+                  basin_starts_rise(near->start, near->count, items[0]) &&
+                  m->target != BASIN_GRAPHS_NODE_CLASSES &&
+                  (!near->names || (ends == near->count && !near->name[near->names - 1]));
+    bool lists = c->start && c->score && basin_starts_rise(c->start, c->lists, items[1]) &&
+                 c->lists == basin_graphs_columns(m) * (m->binary ? 2 : 1);
+    if ((near->start && !memory) || (c->start && !lists))
+        return basin_fail(error, BASIN_BAD_FILE, "%s: '%s' do not fit the model",
+                          basin_bundle_path(bundle),
+                          near->start && !memory ? "near.*" : "conformal.*");
+    if (near->count && near->share < 0) near->share = basin_graphs_near_usual(m);
+    return BASIN_OK;
+}
+
 /* ---- files ---- */
 
 basin_status basin_graphs_describe(basin_bundle *bundle, const basin_graphs_model *model,
@@ -517,9 +606,7 @@ basin_status basin_graphs_write(const char *path, basin_graphs_model *model, bas
             BASIN_TRY(basin_state_add(bundle, model->store,
                                       member_name(name, model, k, model->params.param[i].state),
                                       error));
-    BASIN_TRY(basin_graphs_near_write(bundle, model, error));
-    BASIN_TRY(basin_graphs_calibration_write(bundle, model, error));
-    BASIN_TRY(basin_graphs_seen_write(bundle, model, error));
+    BASIN_TRY(write_arrays(bundle, model, error));
     return basin_bundle_write(path, bundle, error);
 }
 
@@ -562,8 +649,7 @@ static basin_status read_members(basin_graphs_model *m, const basin_bundle *bund
             BASIN_TRY(basin_state_restore(m->store, member_name(name, m, k, state),
                                           basin_expr_shape(state), bundle, error));
         }
-    BASIN_TRY(basin_graphs_near_read(m, bundle, error));
-    BASIN_TRY(basin_graphs_calibration_read(m, bundle, error));
+    BASIN_TRY(read_known(m, bundle, error));
     return basin_graphs_take_member(m, 0, error);
 }
 

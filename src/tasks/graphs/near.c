@@ -130,7 +130,7 @@ bool basin_graphs_near_serves(const basin_graphs_settings *settings, const basin
 }
 
 /* The default for molecules, used where there are too few for validation to choose it. */
-static double usual_share(const basin_graphs_model *m) {
+double basin_graphs_near_usual(const basin_graphs_model *m) {
     return m->target == BASIN_GRAPHS_CLASSES || m->binary ? 0.5 : 0;
 }
 
@@ -216,8 +216,8 @@ basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *
             graph[n++] = i < fold->count[0] ? fold->item[0][i] : fold->item[1][i - fold->count[0]];
     basin_graphs_near_free(near);
     BASIN_TRY(list_all(near, set, graph, n, error));
-    near->share = set->line ? usual_share(m) : 0;
-    near->width = usual_share(m) > 0; /* of values the similarity itself does better */
+    near->share = set->line ? basin_graphs_near_usual(m) : 0;
+    near->width = basin_graphs_near_usual(m) > 0; /* of values the similarity itself does better */
     BASIN_TRY(name_all(near, set, graph, error));
     BASIN_TRY(BASIN_NEW(&near->weight, (n + 1) * C, memory, error));
     BASIN_SCRATCH(double, y, 5 * n, memory, error);
@@ -329,82 +329,4 @@ basin_status basin_graphs_near_explain(basin_graphs_explanation *e, const basin_
         e->recalled += added[i];
     }
     return BASIN_OK;
-}
-
-/* ---- files ---- */
-
-basin_status basin_graphs_near_write(basin_bundle *bundle, const basin_graphs_model *m,
-                                     basin_error *error) {
-    const basin_graphs_near *near = &m->near;
-    if (!near->count) return BASIN_OK;
-    int64_t all = near->start[near->count];
-    BASIN_TRY(basin_bundle_put(bundle, "near.start", near->start, BASIN_I64,
-                               BASIN_SHAPE(near->count + 1), error));
-    BASIN_TRY(basin_bundle_put(bundle, "near.feature", near->feature, BASIN_I32, BASIN_SHAPE(all),
-                               error));
-    if (near->name)
-        BASIN_TRY(basin_bundle_put(bundle, "near.name", near->name, BASIN_U8,
-                                   BASIN_SHAPE(near->names), error));
-    return basin_bundle_put(bundle, "near.weight", near->weight, BASIN_F32,
-                            BASIN_SHAPE(near->count + 1, m->outputs), error);
-}
-
-/* Older files have none. */
-static basin_status read_names(basin_graphs_near *near, const basin_bundle *bundle,
-                               basin_error *error) {
-    const basin_tensor *name;
-    int64_t ends = 0;
-    if (!basin_bundle_find(bundle, "near.name")) return BASIN_OK;
-    BASIN_TRY(basin_bundle_expect(&name, bundle, "near.name", BASIN_U8, BASIN_SHAPE(-1), error));
-    near->names = name->shape.dim[0];
-    for (int64_t i = 0; i < near->names; i++) ends += !((const char *)name->data)[i];
-    if (ends != near->count || ((const char *)name->data)[near->names - 1])
-        return basin_fail(error, BASIN_BAD_FILE, "%s: 'near.name' has %lld names; expected %lld",
-                          basin_bundle_path(bundle), (long long)ends, (long long)near->count);
-    BASIN_TRY(BASIN_NEW_RAW(&near->name, near->names, memory, error));
-    memcpy(near->name, name->data, (size_t)near->names);
-    return BASIN_OK;
-}
-
-basin_status basin_graphs_lists_read(int64_t **start, int64_t *lists, void **item,
-                                     basin_dtype dtype, const char *const name[2],
-                                     const basin_bundle *bundle, basin_error *error) {
-    const basin_tensor *at, *of;
-    BASIN_TRY(basin_bundle_expect(&at, bundle, name[0], BASIN_I64, BASIN_SHAPE(-1), error));
-    BASIN_TRY(basin_bundle_expect(&of, bundle, name[1], dtype, BASIN_SHAPE(-1), error));
-    const int64_t *from = at->data, all = of->shape.dim[0];
-    int64_t count = at->shape.dim[0] - 1;
-    if (count < 1 || (*lists >= 0 && count != *lists) || !basin_starts_rise(from, count, all))
-        return basin_fail(error, BASIN_BAD_FILE, "%s: '%s' does not rise to %lld",
-                          basin_bundle_path(bundle), name[0], (long long)all);
-    *lists = count;
-    BASIN_TRY(BASIN_NEW_RAW(start, count + 1, memory, error));
-    BASIN_TRY(BASIN_NEW_RAW((int32_t **)item, all + 1, memory, error));
-    memcpy(*start, from, (size_t)(count + 1) * sizeof *from);
-    memcpy(*item, of->data, (size_t)all * sizeof(int32_t));
-    return BASIN_OK;
-}
-
-basin_status basin_graphs_near_read(basin_graphs_model *m, const basin_bundle *bundle,
-                                    basin_error *error) {
-    static const char *const name[2] = {"near.start", "near.feature"};
-    const basin_tensor *weight;
-    basin_graphs_near *near = &m->near;
-    void *feature = NULL;
-    if (!basin_bundle_find(bundle, name[0])) return BASIN_OK;
-    if (m->target == BASIN_GRAPHS_NODE_CLASSES)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: 'near.start' in a model of nodes",
-                          basin_bundle_path(bundle));
-    int64_t count = -1;
-    basin_status status =
-        basin_graphs_lists_read(&near->start, &count, &feature, BASIN_I32, name, bundle, error);
-    near->feature = feature;
-    BASIN_TRY(status);
-    near->count = count;
-    near->share = near->share >= 0 ? near->share : usual_share(m);
-    BASIN_TRY(basin_bundle_expect(&weight, bundle, "near.weight", BASIN_F32,
-                                  BASIN_SHAPE(count + 1, m->outputs), error));
-    BASIN_TRY(BASIN_NEW_RAW(&near->weight, (count + 1) * m->outputs, memory, error));
-    memcpy(near->weight, weight->data, (size_t)((count + 1) * m->outputs) * sizeof *near->weight);
-    return read_names(near, bundle, error);
 }

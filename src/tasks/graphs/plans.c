@@ -1,5 +1,6 @@
 /* Batches of differing sizes on a few plans: finding one, padding up to it, running. */
 #include "base/info.h"
+#include "base/sort.h"
 #include "basin/plan.h"
 #include "tasks/graphs/graphs.h"
 
@@ -138,29 +139,10 @@ static basin_status plan_new(basin_graphs_plan **plan, basin_graphs_model *model
 
 /* ---- capacities ---- */
 
-/* Steps between capacities in deviations of a batch's need, and rows at least: on a host another
- * plan costs a few milliseconds and no memory for results, on a device a captured graph. */
-typedef struct ladder {
-    double deviations, min;
-} ladder;
-
-static void spread(double *mean, double *step, ladder by, const basin_graphset *set,
-                   const int64_t *graph, int64_t count, int64_t batch,
-                   int64_t (*size)(const basin_graphset *, int64_t)) {
-    double sum = 0, squares = 0, n = count > 0 ? (double)count : 1;
-    for (int64_t i = 0; i < count; i++) {
-        double value = (double)size(set, graph[i]);
-        sum += value, squares += value * value;
-    }
-    double variance = fmax(squares / n - sum / n * sum / n, 0);
-    *mean = ceil((double)batch * sum / n);
-    *step = ceil(fmax(by.min, by.deviations * sqrt((double)batch * variance)));
-}
-
 /* On a device sums over tokens are cut into equal parts. */
 static int64_t round_up(double rows, const basin_graphs_plans *p) {
     int64_t unit = basin_store_shares_results(p->model->store) ? 1 : 32;
-    return ((int64_t)rows + unit - 1) / unit * unit;
+    return basin_int_ceil((int64_t)rows, unit) * unit;
 }
 
 static int64_t count_all(const basin_graphset *set, int64_t graph) {
@@ -176,31 +158,41 @@ static bool takes_all(const basin_graphs_plans *p) {
  * plans, and few need a third or fourth; on a host on ten, with little padding. */
 static basin_graphs_capacity capacity_for(const basin_graphs_plans *p, int64_t nodes, int64_t pairs,
                                           int64_t all) {
-    double tokens = (double)(nodes + p->batch);
-    double steps = fmax(ceil((tokens - p->tokens_mean) / p->tokens_step),
-                        ceil(((double)pairs - p->pairs_mean) / p->pairs_step));
-    if (takes_all(p)) steps = fmax(steps, ceil(((double)all - p->all_mean) / p->all_step));
-    return (basin_graphs_capacity){p->batch, round_up(p->tokens_mean + steps * p->tokens_step, p),
-                                   round_up(p->pairs_mean + steps * p->pairs_step, p),
-                                   takes_all(p) ? round_up(p->all_mean + steps * p->all_step, p)
-                                                : 0};
+    const int64_t need[BASIN_GRAPHS_NEEDS] = {nodes + p->batch, pairs, all};
+    int64_t room[BASIN_GRAPHS_NEEDS] = {0};
+    int needs = takes_all(p) ? BASIN_GRAPHS_NEEDS : BASIN_GRAPHS_NEEDS - 1;
+    double steps = -INFINITY;
+    for (int i = 0; i < needs; i++)
+        steps = fmax(steps, ceil(((double)need[i] - p->need[i].mean) / p->need[i].step));
+    for (int i = 0; i < needs; i++)
+        room[i] = round_up(p->need[i].mean + steps * p->need[i].step, p);
+    return (basin_graphs_capacity){p->batch, room[0], room[1], room[2]};
 }
 
+/* Steps are so many deviations of a batch's need, and rows at least: on a host another plan costs a
+ * few milliseconds and no memory for results, on a device a captured graph. */
 void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *model,
                               const basin_graphset *set, const int64_t *graph, int64_t count,
                               const basin_schedule *schedule) {
-    int64_t batch = model->settings.batch < count ? model->settings.batch : count;
+    static int64_t (*const size_of[])(const basin_graphset *, int64_t) = {
+        basin_graphset_tokens, basin_graphset_pairs, count_all};
+    bool host = basin_store_shares_results(model->store);
+    int64_t batch = basin_int_min(model->settings.batch, count);
     int64_t shards = schedule && model->settings.shards ? model->settings.shards : 1;
-    batch = (batch + shards - 1) / shards;
     *plans = (basin_graphs_plans){.model = model, .training = schedule != NULL};
-    plans->batch = batch > 0 ? batch : 1;
+    plans->batch = basin_int_max(basin_int_ceil(batch, shards), 1);
     if (schedule) plans->schedule = *schedule;
-    ladder by = basin_store_shares_results(model->store) ? (ladder){0.5, 32} : (ladder){2, 64};
-    spread(&plans->tokens_mean, &plans->tokens_step, by, set, graph, count, plans->batch,
-           basin_graphset_tokens);
-    spread(&plans->pairs_mean, &plans->pairs_step, by, set, graph, count, plans->batch,
-           basin_graphset_pairs);
-    spread(&plans->all_mean, &plans->all_step, by, set, graph, count, plans->batch, count_all);
+    for (int k = 0; k < BASIN_GRAPHS_NEEDS; k++) {
+        double sum = 0, squares = 0, n = count > 0 ? (double)count : 1;
+        for (int64_t i = 0; i < count; i++) {
+            double value = (double)size_of[k](set, graph[i]);
+            sum += value, squares += value * value;
+        }
+        double variance = fmax(squares / n - sum / n * sum / n, 0);
+        double spread = sqrt((double)plans->batch * variance);
+        plans->need[k].mean = ceil((double)plans->batch * sum / n);
+        plans->need[k].step = ceil(host ? fmax(32, 0.5 * spread) : fmax(64, 2 * spread));
+    }
 }
 
 /* ---- a few plans ---- */
@@ -262,15 +254,8 @@ static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
     return check_memory(p, *plan, error);
 }
 
-static void free_targets(basin_graphs_plans *p) {
-    BASIN_FREE(p->target, p->weight, p->pair_weight, p->known, p->node_class);
-    p->target = p->weight = p->pair_weight = p->known = NULL;
-    p->node_class = NULL;
-}
-
 void basin_graphs_plans_free(basin_graphs_plans *p) {
     for (int i = 0; i < BASIN_GRAPHS_PLANS; i++) plan_free(p->plan[i]);
-    free_targets(p);
     free(p->scratch.data);
     basin_graphset_batch_free(&p->data);
     basin_graphset_batch_free(&p->all);
@@ -404,84 +389,55 @@ basin_status basin_graphs_plans_score(basin_graphs_plans *plans, float *output,
 
 /* ---- a step ---- */
 
-static basin_status reserve_targets(basin_graphs_plans *p, const basin_graphs_plan *plan,
-                                    basin_error *error) {
-    basin_shape rows = basin_expr_shape(plan->output);
-    int64_t cells = basin_shape_count(rows);
-    free_targets(p);
-    BASIN_TRY(BASIN_NEW(&p->target, cells, "targets", error));
-    BASIN_TRY(BASIN_NEW(&p->known, cells, "targets", error));
-    BASIN_TRY(BASIN_NEW(&p->weight, rows.dim[0], "targets", error));
-    int64_t pairs = takes_all(p) ? plan->capacity.all : plan->capacity.pairs;
-    BASIN_TRY(BASIN_NEW(&p->pair_weight, pairs, "targets", error));
-    return BASIN_NEW(&p->node_class, plan->capacity.tokens, "targets", error);
-}
+/* What a step learns from: rows are graphs, or tokens where nodes have classes. */
+typedef struct lesson {
+    const basin_graphset *set;
+    const int64_t *graph; /* [count] */
+    int64_t count;
+    float *target, *known; /* [rows, C] */
+    float *weight;         /* [rows] */
+    float *pair_weight;    /* [pairs] */
+} lesson;
 
-/* 1 - smoothing on the class, the rest spread evenly over all outputs. */
-static void put_class(float *target, int64_t outputs, int32_t class_of, double smoothing) {
-    for (int64_t c = 0; c < outputs; c++) target[c] = (float)(smoothing / (double)outputs);
-    target[class_of] += (float)(1 - smoothing);
-}
-
-/* The values of graph i of the batch; those that are not known count nothing. */
-static int64_t put_values(basin_graphs_plans *p, const float *value, int64_t i) {
+/* 1 - smoothing on the class, the rest spread evenly over all outputs. With weight_classes a class
+ * that holds n of the batch's V nodes has the weight (V - n) / V, as in the benchmark. */
+static basin_status put_classes(lesson *l, const basin_graphs_plans *p, basin_error *error) {
     const basin_graphs_model *m = p->model;
-    int64_t C = m->outputs, known = 0;
-    for (int64_t c = 0; c < C; c++) {
-        if (isnan(value[c])) continue;
-        p->target[i * C + c] = (float)(((double)value[c] - m->target_mean[c]) / m->target_scale[c]);
-        p->known[i * C + c] = 1;
+    const double smoothing = m->settings.smoothing;
+    bool nodes = of_nodes(p), weigh = nodes && m->settings.weight_classes;
+    int64_t C = m->outputs, all = 0;
+    BASIN_SCRATCH(int64_t, held, C, "targets", error);
+    for (int pass = 0; pass < (weigh ? 2 : 1); pass++)
+        for (int64_t i = 0; i < l->count; i++) {
+            int64_t g = l->graph[i], row = nodes ? p->data.first[i] + 1 : i;
+            int64_t end = row + (nodes ? basin_graphset_tokens(l->set, g) - 1 : 1);
+            const int32_t *own = l->set->class_of + (nodes ? l->set->node_start[g] : g);
+            for (; row < end; row++, own++) {
+                float *to = l->target + row * C;
+                if (*own < 0) continue;
+                l->weight[row] = pass ? (float)((double)(all - held[*own]) / (double)all) : 1;
+                if (pass) continue;
+                for (int64_t c = 0; c < C; c++) to[c] = (float)(smoothing / (double)C);
+                to[*own] += (float)(1 - smoothing);
+                held[*own]++, all++;
+            }
+        }
+    return BASIN_OK;
+}
+
+/* Values that are not known count nothing. */
+static void put_values(lesson *l, const basin_graphs_model *m) {
+    int64_t C = m->outputs, cells = l->count * C, known = 0;
+    for (int64_t i = 0; i < cells; i++) {
+        float value = l->set->target[l->graph[i / C] * C + i % C];
+        l->weight[i / C] = 1;
+        if (isnan(value)) continue;
+        l->target[i] = (float)(((double)value - m->target_mean[i % C]) / m->target_scale[i % C]);
+        l->known[i] = 1;
         known++;
     }
-    return known;
-}
-
-static void graph_targets(basin_graphs_plans *p, const basin_graphset *set, const int64_t *graph,
-                          int64_t count) {
-    const basin_graphs_model *m = p->model;
-    int64_t C = m->outputs, known = 0;
-    for (int64_t i = 0; i < count; i++) {
-        if (m->target == BASIN_GRAPHS_VALUES)
-            known += put_values(p, set->target + graph[i] * C, i);
-        else if (set->class_of[graph[i]] >= 0)
-            put_class(p->target + i * C, C, set->class_of[graph[i]], m->settings.smoothing);
-        else
-            continue;
-        p->weight[i] = 1;
-    }
-    for (int64_t k = 0; k < count * C && known < count * C; k++)
-        p->known[k] *= (float)((double)(count * C) / (double)(known ? known : 1));
-}
-
-/* A class that holds n of the batch's V nodes has the weight (V - n) / V, as in the benchmark. */
-static void weigh_classes(basin_graphs_plans *p, int64_t tokens) {
-    int64_t C = p->model->outputs;
-    double all = 0;
-    for (int64_t t = 0; t < tokens; t++) all += (double)p->weight[t];
-    for (int64_t c = 0; c < C; c++) {
-        double own = 0;
-        for (int64_t t = 0; t < tokens; t++) own += p->node_class[t] == c;
-        for (int64_t t = 0; t < tokens; t++)
-            if (p->node_class[t] == c) p->weight[t] = (float)((all - own) / all);
-    }
-}
-
-static void node_targets(basin_graphs_plans *p, const basin_graphset *set, const int64_t *graph,
-                         int64_t count) {
-    const basin_graphs_model *m = p->model;
-    int64_t C = m->outputs;
-    for (int64_t t = 0; t < p->data.tokens; t++) p->node_class[t] = -1;
-    for (int64_t i = 0; i < count; i++) {
-        int64_t n = basin_graphset_tokens(set, graph[i]) - 1, token = p->data.first[i] + 1;
-        for (int64_t k = 0; k < n; k++) {
-            int32_t own = set->class_of[set->node_start[graph[i]] + k];
-            if (own < 0) continue;
-            put_class(p->target + (token + k) * C, C, own, m->settings.smoothing);
-            p->node_class[token + k] = own;
-            p->weight[token + k] = 1;
-        }
-    }
-    if (m->settings.weight_classes) weigh_classes(p, p->data.tokens);
+    for (int64_t i = 0; i < cells && known < cells; i++)
+        l->known[i] *= (float)((double)cells / (double)(known ? known : 1));
 }
 
 /* Weights sum to 1; returns what they summed to. */
@@ -494,7 +450,7 @@ static double normalise(float *weight, int64_t count) {
 
 /* Each graph's pairs share 1 / (graphs x those of its features that are not 0), as published, where
  * edges have one feature. */
-static void pair_weights(basin_graphs_plans *p) {
+static void pair_weights(float *weight, const basin_graphs_plans *p) {
     const basin_graphset_batch *b = &p->data, *judges = takes_all(p) ? &p->all : b;
     int64_t P = b->edge_features, judged = p->model->settings.reconstruct_all ? P : 1;
     for (int64_t g = 0; g < b->graphs; g++) {
@@ -503,31 +459,40 @@ static void pair_weights(basin_graphs_plans *p) {
         for (int64_t e = from; e < to; e++)
             for (int64_t c = 0; c < judged; c++) some += judges->edge_feature[e * P + c] != 0;
         for (int64_t e = from; e < to; e++)
-            p->pair_weight[e] = 1 / ((float)b->graphs * (float)(some ? some : 1));
+            weight[e] = 1 / ((float)b->graphs * (float)(some ? some : 1));
     }
 }
 
 static basin_status write_targets(double *weight, basin_graphs_plans *p, basin_graphs_plan *plan,
                                   const basin_graphset *set, const int64_t *graph, int64_t count,
                                   basin_error *error) {
-    const basin_graphs_model *m = p->model;
-    bool nodes = m->target == BASIN_GRAPHS_NODE_CLASSES;
-    int64_t rows = nodes ? p->data.tokens : count;
-    BASIN_TRY(reserve_targets(p, plan, error));
-    (nodes ? node_targets : graph_targets)(p, set, graph, count);
-    *weight = normalise(p->weight, rows);
-    if (plan->pair_weight) pair_weights(p);
+    basin_shape shape = basin_expr_shape(plan->output);
     const basin_graphset_batch *judged = takes_all(p) ? &p->all : &p->data;
-    if (takes_all(p)) {
-        BASIN_TRY(write_rows(plan_of(plan), &p->scratch, plan->judged.edge_features,
-                             judged->edge_feature, judged->pairs.pairs, BASIN_F32, 0, error));
+    int64_t cells = basin_shape_count(shape), rows = of_nodes(p) ? p->data.tokens : count;
+    BASIN_SCRATCH(float, all, 2 * cells + shape.dim[0] + judged->pairs.pairs, "targets", error);
+    lesson l = {set, graph, count, all, all + cells, all + 2 * cells, NULL};
+    l.pair_weight = l.weight + shape.dim[0];
+    if (p->model->target == BASIN_GRAPHS_VALUES)
+        put_values(&l, p->model);
+    else
+        BASIN_TRY(put_classes(&l, p, error));
+    *weight = normalise(l.weight, rows);
+    if (plan->pair_weight) pair_weights(l.pair_weight, p);
+    const struct {
+        basin_expr to;
+        const float *from;
+        int64_t rows;
+    } input[] = {{plan->target, l.target, rows},
+                 {plan->weight, l.weight, rows},
+                 {plan->known, l.known, rows},
+                 {plan->pair_weight, l.pair_weight, judged->pairs.pairs},
+                 {takes_all(p) ? plan->judged.edge_features : NULL, judged->edge_feature,
+                  judged->pairs.pairs}};
+    for (int i = 0; i < 5; i++)
+        BASIN_TRY(write_rows(plan_of(plan), &p->scratch, input[i].to, input[i].from, input[i].rows,
+                             BASIN_F32, 0, error));
+    if (takes_all(p))
         BASIN_TRY(basin_pairs_write(plan_of(plan), &plan->judged.pattern, &judged->pairs, error));
-    }
-    const basin_expr to[] = {plan->target, plan->weight, plan->known, plan->pair_weight};
-    const float *const from[] = {p->target, p->weight, p->known, p->pair_weight};
-    for (int i = 0; i < 4; i++)
-        BASIN_TRY(write_rows(plan_of(plan), &p->scratch, to[i], from[i],
-                             i < 3 ? rows : judged->pairs.pairs, BASIN_F32, 0, error));
     return write_seed(p, plan, error);
 }
 

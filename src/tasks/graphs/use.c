@@ -79,7 +79,7 @@ static basin_status run_one(use *u, basin_graphs_model *model, basin_error *erro
     if (!model->one) {
         BASIN_TRY(BASIN_NEW(&model->one, 1, "a plan", error));
         *model->one =
-            (basin_graphs_plans){.model = model, .batch = 1, .tokens_step = 32, .pairs_step = 128};
+            (basin_graphs_plans){.model = model, .batch = 1, .need = {{0, 32}, {0, 128}, {0, 1}}};
     }
     return basin_graphs_outputs(&u->output, model->one, &u->input, u->graph, 1, error);
 }

@@ -1,8 +1,7 @@
 /* A molecule in the plane. Every pair of atoms has a distance that it should have and a weight:
  * bonds, the diagonals of regular rings, angles of 120 degrees; all others keep apart. Weighted
  * stress is lowered atom by atom (majorisation), first with distances along bonds, which unfolds
- * the molecule, from several starts, of which the one with the fewest crossings and the lowest
- * stress is taken. */
+ * the molecule, from several starts, of which the one with the lowest stress is taken. */
 #include "base/try.h"
 #include "tasks/graphs/set/molecule.h"
 
@@ -59,17 +58,6 @@ static void set_distances(sheet *s) {
                 want(s, ring[i], ring[k], sin(PI * (i - k) / size) / sin(PI / size),
                      size > 8 ? 1 : 6);
     }
-    for (int32_t b = 0; b < m->bonds; b++) { /* chains zigzag */
-        int32_t a = m->bond[b].a, c = m->bond[b].b;
-        if (m->bond[b].ring || m->start[a + 1] - m->start[a] != 2 ||
-            m->start[c + 1] - m->start[c] != 2 || is_linear(m, a) || is_linear(m, c))
-            continue;
-        int32_t before = m->link[m->start[a]], behind = m->link[m->start[c]];
-        if (before == b) before = m->link[m->start[a] + 1];
-        if (behind == b) behind = m->link[m->start[c] + 1];
-        want(s, basin_bond_other(&m->bond[before], a), basin_bond_other(&m->bond[behind], c),
-             sqrt(7), 2);
-    }
     for (int32_t a = 0; a < s->n; a++)
         for (int32_t i = m->start[a]; i < m->start[a + 1]; i++)
             for (int32_t k = m->start[a]; k < i && m->start[a + 1] - m->start[a] < 4; k++)
@@ -104,14 +92,7 @@ static void relax(sheet *s, int rounds, bool unfold) {
         }
 }
 
-/* Twice the signed area of a triangle. */
-static double turn(const double *at, int32_t a, int32_t b, int32_t c) {
-    return (at[2 * b] - at[2 * a]) * (at[2 * c + 1] - at[2 * a + 1]) -
-           (at[2 * b + 1] - at[2 * a + 1]) * (at[2 * c] - at[2 * a]);
-}
-
 static double cost_of(const sheet *s) {
-    const basin_molecule *m = s->m;
     double cost = 0, weight;
     for (int32_t i = 0; i < s->n; i++)
         for (int32_t k = 0; k < i; k++) {
@@ -120,51 +101,18 @@ static double cost_of(const sheet *s) {
             double miss = now - target_distance(s, i, k, now, false, &weight);
             cost += weight * miss * miss;
         }
-    for (int32_t i = 0; i < m->bonds; i++)
-        for (int32_t k = 0; k < i; k++) {
-            const basin_bond *p = &m->bond[i], *q = &m->bond[k];
-            if (p->a == q->a || p->a == q->b || p->b == q->a || p->b == q->b) continue;
-            cost += 3 * (turn(s->at, p->a, p->b, q->a) * turn(s->at, p->a, p->b, q->b) < 0 &&
-                         turn(s->at, q->a, q->b, p->a) * turn(s->at, q->a, q->b, p->b) < 0);
-        }
     return cost;
 }
 
-/* The bounding box of a part rotated by an angle. */
-static void bounds_of(double low[2], double high[2], const sheet *s, const int32_t *steps,
-                      double by) {
-    low[0] = low[1] = 1e9, high[0] = high[1] = -1e9;
-    for (int32_t i = 0; i < s->n; i++)
-        for (int axis = 0; axis < 2 && steps[i] >= 0; axis++) {
-            double v = axis ? sin(by) * s->at[2 * i] + cos(by) * s->at[2 * i + 1]
-                            : cos(by) * s->at[2 * i] - sin(by) * s->at[2 * i + 1];
-            low[axis] = fmin(low[axis], v), high[axis] = fmax(high[axis], v);
-        }
-}
-
-/* Rotates the part of atom `of` so that bonds lie at multiples of 60 degrees from 30 on and it is
- * wider than high, and moves it to the right of `edge`, which advances past it. */
+/* Moves the part of atom `of` to the right of `edge`, which advances past it. */
 static void place_part(sheet *s, int32_t of, double *edge) {
     const int32_t *steps = s->steps + (size_t)of * (size_t)s->n;
-    double c6 = 0, s6 = 0, best = -INFINITY, angle = 0, low[2], high[2];
-    for (int32_t b = 0; b < s->m->bonds; b++) {
-        int32_t i = s->m->bond[b].a, k = s->m->bond[b].b;
-        double way = atan2(s->at[2 * k + 1] - s->at[2 * i + 1], s->at[2 * k] - s->at[2 * i]);
-        if (steps[i] >= 0) c6 += cos(6 * way), s6 += sin(6 * way);
-    }
-    for (int turn = 0; turn < 12; turn++) {
-        double by = (PI - atan2(s6, c6)) / 6 + turn * PI / 6;
-        bounds_of(low, high, s, steps, by);
-        double worth = high[0] - low[0] - 1.2 * (high[1] - low[1]) - (turn % 2 ? 0.8 : 0);
-        if (worth > best + 1e-6) best = worth, angle = by;
-    }
-    bounds_of(low, high, s, steps, angle);
-    for (int32_t i = 0; i < s->n; i++) {
-        double *at = s->at + 2 * i, x = at[0], y = at[1];
-        if (steps[i] < 0) continue;
-        at[0] = cos(angle) * x - sin(angle) * y + *edge - low[0];
-        at[1] = sin(angle) * x + cos(angle) * y - (low[1] + high[1]) / 2;
-    }
+    double low[2] = {1e9, 1e9}, high[2] = {-1e9, -1e9};
+    for (int32_t i = 0; i < 2 * s->n; i++)
+        if (steps[i / 2] >= 0)
+            low[i % 2] = fmin(low[i % 2], s->at[i]), high[i % 2] = fmax(high[i % 2], s->at[i]);
+    for (int32_t i = 0; i < 2 * s->n; i++)
+        if (steps[i / 2] >= 0) s->at[i] -= i % 2 ? (low[1] + high[1]) / 2 : low[0] - *edge;
     *edge += high[0] - low[0] + 2;
 }
 
