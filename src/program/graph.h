@@ -5,7 +5,7 @@
 #include "base/sort.h"
 #include "basin/tasks/graphs.h"
 #include "program/cli.h"
-#include "tasks/common/view/svg.h"
+#include "tasks/common/view/document.h"
 #include "tasks/graphs/set/molecule.h"
 
 /* How commands of graphs read a set and choose graphs of it. */
@@ -48,19 +48,11 @@ basin_status basin_graph_fold(const basin_fold **fold, basin_folds *folds,
                               const basin_graph_reading *reading, const basin_graphset *set,
                               double inner, uint64_t seed, basin_error *error);
 
-/* A molecule of a set and the data of its picture. */
-typedef struct basin_graph_drawing {
-    double *at;
-    const char **name; /* elements, */
-    char *text;        /* twelve bytes each */
-    int32_t *order;    /* of bonds; then labels of atoms */
-    basin_svg_graph_of graph;
-} basin_graph_drawing;
 /* Whether a set's labels are those of molecules. */
 bool basin_graph_is_molecules(const basin_graphset *set);
-basin_status basin_graph_draw(basin_graph_drawing *drawing, const basin_graphset *set,
-                              int64_t graph, basin_error *error);
-void basin_graph_drawing_free(basin_graph_drawing *drawing);
+/* A graph for the viewer to draw, with what nodes and edges add (or NULL). */
+void basin_graph_put_drawing(basin_document *d, const basin_graphset *set, int64_t graph,
+                             const double *node, const double *edge);
 
 #define BASIN_GRAPH_OPTIONS_USE                                                                    \
     BASIN_CHOICE(reading.part, "part", "auto|train|validation|test|all", .text = "auto"),          \
@@ -76,7 +68,7 @@ typedef struct basin_graph_added {
 typedef struct basin_graph_options {
     BASIN_ARGS;
     basin_graph_reading reading;
-    const char *about, *embeddings, *svg, *training_file;
+    const char *about, *embeddings, *page, *training_file;
     int64_t top, noisy, graph, nodes, edges;
     double coverage;
     bool sort, unseen;

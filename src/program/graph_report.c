@@ -1,53 +1,48 @@
 /* basin graph report: a page on predictions for labelled graphs, with pictures of molecules. */
-#include "base/file.h"
 #include "base/sort.h"
 #include "program/graph.h"
-#include "tasks/common/view/document.h"
 #include "tasks/graphs/set/molecule.h"
 
 #define OPTIONS basin_graph_options
-
-enum { DRAWN = 1000, NAME = 12 };
 
 bool basin_graph_is_molecules(const basin_graphset *set) {
     return set->line && set->node_labels >= BASIN_ATOM_LABELS && set->edge_labels > 0;
 }
 
-void basin_graph_drawing_free(basin_graph_drawing *d) {
-    BASIN_FREE(d->at, d->name, d->text, d->order);
-}
-
-basin_status basin_graph_draw(basin_graph_drawing *d, const basin_graphset *s, int64_t graph,
-                              basin_error *error) {
-    int64_t node = s->node_start[graph], nodes = s->node_start[graph + 1] - node;
-    int64_t first = s->edge_start[graph], edges = s->edge_start[graph + 1] - first;
-    int64_t columns = s->node_labels;
+/* Edges are [from, to, order, what they add]; one that goes both ways is there once. */
+void basin_graph_put_drawing(basin_document *d, const basin_graphset *s, int64_t graph,
+                             const double *node, const double *edge) {
+    int64_t first = s->node_start[graph], nodes = s->node_start[graph + 1] - first;
+    int64_t from = s->edge_start[graph], edges = s->edge_start[graph + 1] - from;
+    const int32_t *end = s->edge + 2 * from, *label = s->node_label + first * s->node_labels;
     bool molecule = basin_graph_is_molecules(s);
-    BASIN_AT_EXIT(basin_molecule_free) basin_molecule m = {0};
-    if (nodes > DRAWN || !nodes)
-        return basin_fail(error, BASIN_UNSUPPORTED, "graph %lld has %lld nodes; 1 to %d are drawn",
-                          (long long)graph, (long long)nodes, DRAWN);
-    BASIN_TRY(BASIN_NEW(&d->at, 2 * nodes, "a picture", error));
-    BASIN_TRY(BASIN_NEW(&d->name, nodes, "a picture", error));
-    BASIN_TRY(BASIN_NEW(&d->text, NAME * nodes, "a picture", error));
-    BASIN_TRY(BASIN_NEW(&d->order, edges + 4 * nodes, "a picture", error));
-    BASIN_TRY(basin_molecule_of(&m, s, graph, error));
-    BASIN_TRY(basin_molecule_layout(d->at, &m, error));
-    d->graph = (basin_svg_graph_of){.title = "", .nodes = nodes, .edges = edges, .at = d->at};
-    d->graph.edge = s->edge + 2 * first, d->graph.name = d->name;
+    char name[24];
+    basin_document_put(d, "{'name':[");
     for (int64_t i = 0; i < nodes; i++) {
-        const int32_t *label = s->node_label + (node + i) * columns;
-        char *name = d->text + NAME * i;
-        d->name[i] = name;
-        snprintf(name, NAME, "%d", columns == 1 ? label[0] : (int)i);
-        if (!molecule) continue;
-        snprintf(name, NAME, "%s", basin_element(label[0]));
-        memcpy(d->order + edges + 4 * i, label, 4 * sizeof *label);
+        snprintf(name, sizeof name, "%lld",
+                 (long long)(s->node_labels == 1 ? label[i * s->node_labels] : i));
+        basin_document_put(d, "%s", molecule ? basin_element(label[i * s->node_labels]) : name);
     }
-    for (int64_t e = 0; e < edges && molecule; e++)
-        d->order[e] = s->edge_label[(first + e) * s->edge_labels];
-    if (molecule) d->graph.order = d->order, d->graph.atom = d->order + edges;
-    return BASIN_OK;
+    basin_document_put(d, "]");
+    for (int c = 1; c < 3 && molecule; c++) {
+        basin_document_put(d, "%s:[", c == 1 ? "charge" : "hydrogens");
+        for (int64_t i = 0; i < nodes; i++)
+            basin_document_put(d, "%d", label[i * s->node_labels + c]);
+        basin_document_put(d, "]");
+    }
+    basin_document_put(d, "'edge':[");
+    for (int64_t e = 0; e < edges; e++) {
+        const int32_t back[2] = {end[2 * e + 1], end[2 * e]};
+        const int32_t *other = bsearch(back, end, (size_t)edges, sizeof back, basin_compare_ends);
+        if (other && back[0] < back[1]) continue;
+        basin_document_put(d, "[%d,%d,%d,%g]", end[2 * e], end[2 * e + 1],
+                           molecule ? s->edge_label[(from + e) * s->edge_labels] : 1,
+                           edge ? edge[e] + (other ? edge[(other - end) / 2] : 0) : 0.0);
+    }
+    basin_document_put(d, "]");
+    if (node) basin_document_put(d, "'node':");
+    if (node) basin_document_numbers(d, node, nodes);
+    basin_document_put(d, "}");
 }
 
 /* ---- the report: names, numbers and pictures, of which the page makes sections ---- */
@@ -119,21 +114,6 @@ static basin_status fill(job *j, basin_error *error) {
     return BASIN_OK;
 }
 
-/* The address of a drawing. */
-static void put_picture(basin_document *d, const basin_graphset *set, int64_t graph) {
-    BASIN_AT_EXIT(basin_graph_drawing_free) basin_graph_drawing drawing = {0};
-    basin_memory_file memory;
-    basin_error error;
-    FILE *file = basin_memory_file_open(&memory);
-    if (!file) return;
-    fputs("data:image/svg+xml;charset=utf-8,", file);
-    if (!basin_graph_draw(&drawing, set, graph, &error)) basin_svg_molecule(file, &drawing.graph);
-    BASIN_FREE_AT_EXIT char *text = basin_memory_file_close(&memory);
-    for (char *at = text; at && *at; at++) /* colours: # would end the address */
-        if (*at == '#') *at = '\1';
-    basin_document_put(d, "%s", text ? text : "");
-}
-
 static const char *id_of(char text[NAME_TEXT], const basin_graphset *s, int64_t graph) {
     const char *id = s->id ? s->id + s->id_start[graph] : "";
     if (*id)
@@ -152,12 +132,12 @@ static void put_drawings(basin_document *d, const job *j) {
     for (int64_t i = 0; i < j->all.rows && i < DRAWINGS && j->order[i].value >= 0; i++) {
         int64_t row = j->order[i].at, g = name ? 0 : j->training.graphs;
         basin_document_put(d, "{'row':%lld,'own':", (long long)row);
-        put_picture(d, &j->all.set, j->all.list[row]);
+        basin_graph_put_drawing(d, &j->all.set, j->all.list[row], NULL, NULL);
         while (g < j->training.graphs &&
                strcmp(id_of(text, &j->training, g), name[j->all.result.nearest_at[row]]) != 0)
             g++;
         if (g < j->training.graphs) basin_document_put(d, "'near':");
-        if (g < j->training.graphs) put_picture(d, &j->training, g);
+        if (g < j->training.graphs) basin_graph_put_drawing(d, &j->training, g, NULL, NULL);
         basin_document_put(d, "}");
     }
     basin_document_put(d, "]");

@@ -410,7 +410,7 @@ const basin_command basin_command_graph_eval = {
 static const basin_option explain_table[] = {
     BASIN_INTEGER(graph, "graph", "K", 0, 9007199254740992.0),
     BASIN_TEXT(about, 0, "about", "NAME"),
-    BASIN_TEXT(svg, 0, "svg", "FILE", .writes = true),
+    BASIN_TEXT(page, 0, "page", "FILE", .writes = true),
     BASIN_GRAPH_OPTIONS_MOLECULES,
     BASIN_INTEGER(nodes, "nodes", "N", 0, 1000000, .initial = 10),
     BASIN_INTEGER(edges, "edges", "N", 0, 1000000, .initial = 10),
@@ -600,33 +600,24 @@ static void put_explanation(basin_record *r, const void *context) {
                                        : "");
 }
 
-static basin_status draw(void *context, basin_error *error) {
+/* The page that draws the graph, coloured by contribution. */
+static basin_status write_page(void *context, basin_error *error) {
     const job *j = context;
     const basin_graphs_explanation *e = &j->e;
-    if (!j->o->svg) return BASIN_OK;
-    char title[200], subtitle[200], about[120], legend[200];
+    bool memory = by_memory(e);
+    char title[200], about[120], lead[300];
+    basin_document d;
+    if (!j->o->page) return BASIN_OK;
     headline(title, sizeof title, j);
-    snprintf(subtitle, sizeof subtitle, "%s %.3g, blank graph %.3g, nodes %+.3g, edges %+.3g",
-             j->info->class_value || j->info->binary ? "log-odds" : "value", e->output, e->blank,
-             sum_of(e->node, e->nodes), sum_of(e->edge, e->edges));
-    snprintf(legend, sizeof legend, "what a node or an edge adds to %s; %s on nodes",
-             subject(about, j), labels_of(j) ? "labels" : "numbers");
-    BASIN_AT_EXIT(basin_graph_drawing_free) basin_graph_drawing d = {0};
-    bool molecule = basin_graph_is_molecules(&j->set);
-    BASIN_TRY(basin_graph_draw(&d, &j->set, e->graph, error));
-    if (molecule)
-        snprintf(legend, sizeof legend, "what an atom or a bond adds to %s", subject(about, j));
-    d.graph.title = title, d.graph.subtitle = subtitle, d.graph.legend = legend;
-    d.graph.node = e->node, d.graph.strength = e->edge;
-    if (molecule && by_memory(e)) {
-        snprintf(legend, sizeof legend, "what an atom and its surroundings add to %s by the memory",
-                 subject(about, j));
-        snprintf(subtitle, sizeof subtitle,
-                 "memory %.3g, for an unfamiliar graph %.3g, its share %.2g", e->recalled, e->usual,
-                 e->share);
-        d.graph.node = e->memory, d.graph.strength = NULL;
-    }
-    return basin_svg_graph(j->o->svg, &d.graph, error);
+    snprintf(lead, sizeof lead, "Colours: what each node and each edge adds to %s%s",
+             subject(about, j), memory ? ", by the memory of training graphs" : "");
+    BASIN_TRY(basin_document_begin(&d, j->o->page, "graph", title, lead, error));
+    basin_document_put(&d, "'explanation':{'output':%g,'blank':%g,'drawing':",
+                       memory ? e->recalled : e->output, memory ? e->usual : e->blank);
+    basin_graph_put_drawing(&d, &j->set, e->graph, memory ? e->memory : e->node,
+                            memory ? NULL : e->edge);
+    basin_document_put(&d, "}");
+    return basin_document_end(&d, error);
 }
 
 basin_status basin_graph_find_column(int64_t *column, const job *j, basin_error *error) {
@@ -660,5 +651,5 @@ static basin_status explain(void *context, basin_error *error) {
 
 const basin_command basin_command_graph_explain = {
     BASIN_COMMAND("graph explain", explain_table),
-    BASIN_USES(job, .work = explain, .print = put_explanation, .finish = draw,
+    BASIN_USES(job, .work = explain, .print = put_explanation, .finish = write_page,
                .close = basin_graph_close_all)};

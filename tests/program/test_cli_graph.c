@@ -114,14 +114,14 @@ TEST_WITH(explains_and_embeds, folder_new, folder_remove) {
     run_ok(state, "graph train set.safetensors -o i.safetensors --epochs 1 --implicit " SMALL);
     assert_contains(run_ok(state, "graph explain i.safetensors set.safetensors")->out, "missed");
     p = run_ok(state, "graph explain m.safetensors set.safetensors --graph 2 --json "
-                      "--svg why.svg --nodes 100 --edges 100");
+                      "--page why.html --nodes 100 --edges 100");
     cJSON *json = run_json(p);
     double added = number(json, "nodes_add") + number(json, "edges_add");
     double all = number(json, "output") - number(json, "blank");
     assert_true(fabs(added + number(json, "missed") - all) < 1e-6);
     assert_true(number(json, "predicted") > 0 && number(json, "predicted") <= 1);
     assert_true(cJSON_GetArraySize(cJSON_GetObjectItem(json, "nodes")) > 2);
-    assert_int_equal(access(folder_path(path, state, "why.svg"), R_OK), 0);
+    assert_int_equal(access(folder_path(path, state, "why.html"), R_OK), 0);
     p = run(state, "graph explain m.safetensors set.safetensors --about 1");
     assert_contains(p->out, "class 1 with probability");
     assert_error(run(state, "graph explain m.safetensors set.safetensors --about 5"), 1,
@@ -388,18 +388,18 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
 /* Chains with and without oxygen: the memory knows them at once, and colours the picture. */
 TEST_WITH(explains_by_the_memory, folder_new, folder_remove) {
     char path[500], table[8000] = "smiles,y\n";
-    static char svg[1 << 16];
+    static char drawn[1 << 16];
     for (int i = 0; i < 60; i++)
         sprintf(table + strlen(table), "%.*s%s,%d\n", 3 + i / 2,
                 "CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC", i % 2 ? "O" : "", i % 2);
     file_put(folder_path(path, state, "t.csv"), table, strlen(table));
     run_ok(state, "graph train t.csv --target y --validation 0.5 --members 2 "
                   "--epochs 1 -o t.safetensors " SMALL);
-    const program *p = run_ok(state, "graph explain t.safetensors t.csv --graph 5 --svg t.svg");
+    const program *p = run_ok(state, "graph explain t.safetensors t.csv --graph 5 --page t.json");
     assert_contains(p->out, "share of the memory");
     assert_contains(p->out, "OH");
-    slurp(svg, sizeof svg, folder_path(path, state, "t.svg"));
-    assert_contains(svg, "by the memory");
+    slurp(drawn, sizeof drawn, folder_path(path, state, "t.json"));
+    assert_contains(drawn, "by the memory");
 }
 
 /* A table with a bad molecule becomes a set that is used in its place; its molecules are drawn. */
@@ -426,14 +426,14 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     p = run_ok(state, "graph predict o.safetensors m.safetensors");
     assert_contains(p->err, "graph convert --stereo");
     run_ok(state, "graph train m.safetensors -o n.safetensors --epochs 1 --members 2 " SMALL);
-    p = run_ok(state, "graph explain n.safetensors m.safetensors --graph 1 --svg n.svg");
+    p = run_ok(state, "graph explain n.safetensors m.safetensors --graph 1 --page n.json");
     assert_contains(p->out, "NH3+");
     assert_contains(p->out, "C=O");
     assert_contains(p->out, "the mean over 2 members");
-    static char svg[1 << 16];
-    slurp(svg, sizeof svg, folder_path(path, state, "n.svg"));
-    assert_contains(svg, "class=\"bond\"");
-    assert_contains(svg, ">N</text>");
+    static char drawn[1 << 16];
+    slurp(drawn, sizeof drawn, folder_path(path, state, "n.json"));
+    assert_contains(drawn, "\"name\":[\"N\",\"C\",\"C\",\"O\",\"O\"],\"charge\":[1,0,0,-1,0]");
+    assert_contains(drawn, "\"edge\":[[0,1,1,");
     p = run_ok(state, "graph predict n.safetensors m.csv");
     assert_contains(p->out, "id,line,graph,y,nearest,nearest_id,y_spread,unknown_atoms\na,2,0,");
     p = run_ok(state, "graph report n.safetensors m.csv --training m.csv -o r.json");
@@ -446,7 +446,7 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(graphs, "drawings")), 4);
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(graphs, "error")), 4);
     cJSON_Delete(json);
-    assert_contains(page, "data:image/svg+xml");
+    assert_contains(page, "\"hydrogens\":");
     assert_error(run(state, "graph report n.safetensors m.safetensors --unseen"), 1,
                  "graphs took part in training");
     assert_error(run(state, "graph report n.safetensors m.safetensors --about 3"), 1,

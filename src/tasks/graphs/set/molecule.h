@@ -70,13 +70,6 @@ basin_status basin_molecule_find_stereo(basin_molecule *m, basin_error *error);
 /* A number that is equal for equal molecules, however they are written. */
 basin_status basin_molecule_print(int64_t *print, const basin_molecule *m, bool stereo,
                                   basin_error *error);
-/* What the layout of a graph needs; free it. */
-basin_status basin_molecule_of(basin_molecule *m, const basin_graphset *set, int64_t graph,
-                               basin_error *error);
-/* Points in the plane for its atoms, [atoms, 2], bonds about 1 long: rings are regular where they
- * can be, chains zigzag, parts stand side by side. Depends only on atoms and bonds. */
-basin_status basin_molecule_layout(double *at, basin_molecule *m, basin_error *error);
-
 /* The same of a molblock, as basin_sdf_table puts it into a cell. */
 basin_status basin_molecule_read_block(basin_molecule *m, const char *text, basin_error *error);
 bool basin_molecule_is_block(const char *text);

@@ -339,29 +339,6 @@ TEST_WITH(decimal_commas, folder_new, folder_remove) {
     basin_graphset_free(&set);
 }
 
-/* Bonds of a drawing are about 1 long, atoms apart, parts side by side. */
-TEST(draws) {
-    static const char *const smiles[] = {"c1ccccc1",         "CC12CCC3C(CCC4=CC(=O)CCC34C)C1CCC2O",
-                                         "[Na+].CC(=O)[O-]", "C1CC2CCC1C2",
-                                         "N#CCCCCCCCC=C=C",  "C"};
-    for (size_t i = 0; i < sizeof smiles / sizeof *smiles; i++) {
-        basin_molecule m = {0};
-        double at[2 * 30];
-        assert_ok(basin_molecule_read(&m, smiles[i], &failure));
-        assert_ok(basin_molecule_layout(at, &m, &failure));
-        for (int b = 0; b < m.bonds; b++) {
-            int a = m.bond[b].a, c = m.bond[b].b;
-            double length = hypot(at[2 * a] - at[2 * c], at[2 * a + 1] - at[2 * c + 1]);
-            if (length < 0.75 || length > 1.3) fail_msg("%s: bond %d is %g", smiles[i], b, length);
-        }
-        for (int a = 0; a < m.atoms; a++)
-            for (int c = 0; c < a; c++)
-                if (hypot(at[2 * a] - at[2 * c], at[2 * a + 1] - at[2 * c + 1]) < 0.4)
-                    fail_msg("%s: atoms %d and %d", smiles[i], a, c);
-        basin_molecule_free(&m);
-    }
-}
-
 /* Symbols as RDKit takes them; an empty record does not take the next one with it. */
 TEST_WITH(symbols_of_molblocks, folder_new, folder_remove) {
     static const char *const symbol[] = {"Cl", "CL", "R#", "Q", "*", "Qq", "Du", "cl"};
