@@ -13,7 +13,7 @@ typedef struct options {
     BASIN_ARGS;
     const char *model, *mask, *fit;
     int64_t looks, limit;
-    double most_hidden, ratio, texture;
+    double max_hidden, ratio, texture;
     bool plain, frames;
     basin_image_descent_options descent;
 } options;
@@ -23,7 +23,7 @@ static const basin_option table[] = {
     BASIN_TEXT(output, 'o', "output", "FOLDER|FILE.png", .text = "."),
     BASIN_TEXT(model, 0, "model", "FILE"),
     BASIN_TEXT(mask, 0, "mask", "transparent|random|FILE|FOLDER|X,Y,W,H", .text = "transparent"),
-    BASIN_REAL(most_hidden, "most-hidden", "SHARE", 0, 1, .needs = "mask!=random", .initial = 0.5),
+    BASIN_REAL(max_hidden, "most-hidden", "SHARE", 0, 1, .needs = "mask!=random", .initial = 0.5),
     BASIN_REAL(ratio, "ratio", "SHARE", 0, 1, .needs = "mask=random"),
     BASIN_CHOICE(fit, "fit", "windows|resize", .text = "windows"),
     BASIN_INTEGER(looks, "looks", "N", 1, 8, .needs = "plain=off mask!=random", .initial = 2),
@@ -60,9 +60,9 @@ static bool read_rectangle(int64_t rectangle[4], const char *text, char **end) {
 }
 
 static basin_status read_rectangles(mask_set *m, basin_error *error) {
-    size_t most = 1;
-    for (const char *c = m->text; *c; c++) most += *c == ';';
-    BASIN_TRY(BASIN_NEW(&m->rectangle, 4 * most, "rectangles", error));
+    size_t max = 1;
+    for (const char *c = m->text; *c; c++) max += *c == ';';
+    BASIN_TRY(BASIN_NEW(&m->rectangle, 4 * max, "rectangles", error));
     for (const char *at = m->text;; at++) {
         char *end;
         bool good = read_rectangle(m->rectangle + 4 * m->rectangles++, at, &end);
@@ -129,11 +129,11 @@ static basin_status read_transparency(mask_set *m, const basin_pictures *picture
         basin_pictures_name(text, pictures, i));
 }
 
-/* Refuses a mask that hides more than `most` of its picture. */
-static basin_status check_share(const mask_set *m, double most, basin_error *error) {
+/* Refuses a mask that hides more than `max` of its picture. */
+static basin_status check_share(const mask_set *m, double max, basin_error *error) {
     int64_t all = m->picture.height * m->picture.width, hidden = 0;
     for (int64_t i = 0; i < all; i++) hidden += m->picture.pixel[i] > 0;
-    if ((double)hidden <= most * (double)all || hidden == all) return BASIN_OK;
+    if ((double)hidden <= max * (double)all || hidden == all) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "the mask hides %.0f %% of the picture: is it inverted? White is missing, "
                       "black is known; --most-hidden 1 completes it as it is",
@@ -142,7 +142,7 @@ static basin_status check_share(const mask_set *m, double most, basin_error *err
 
 /* The hole of picture i, which is called `name` here. `how` borrows from `masks`. */
 static basin_status masks_set(basin_image_complete_options *how, mask_set *masks, const char *name,
-                              const basin_pictures *pictures, int64_t i, double most,
+                              const basin_pictures *pictures, int64_t i, double max,
                               basin_error *error) {
     char path[4096];
     how->more_rectangles = masks->rectangle;
@@ -154,7 +154,7 @@ static basin_status masks_set(basin_image_complete_options *how, mask_set *masks
     if (!strcmp(masks->text, "transparent"))
         BASIN_TRY(read_transparency(masks, pictures, i, error));
     how->mask = masks->picture.pixel ? &masks->picture : NULL;
-    return how->mask ? check_share(masks, most, error) : BASIN_OK;
+    return how->mask ? check_share(masks, max, error) : BASIN_OK;
 }
 
 /* ---- names of results: the pictures' own, without folders and endings, no two alike ---- */
@@ -314,7 +314,7 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
     j->how.stream = (uint64_t)i;
     basin_status status = basin_pictures_load(picture, j->pictures, i, error);
     if (!status)
-        status = masks_set(&j->how, &j->masks, name, j->pictures, i, j->o->most_hidden, error);
+        status = masks_set(&j->how, &j->masks, name, j->pictures, i, j->o->max_hidden, error);
     if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
     if (status) return skip(j, i, status, error);
     note_convergence(j, name);
@@ -397,7 +397,7 @@ static basin_status open_output(job *j, basin_error *error) {
     j->single = !folder && basin_text_ends(output, ".png");
     int64_t count = j->o->limit == 1 ? 1 : basin_pictures_count(j->pictures);
     if (j->single && count > 1)
-        return basin_usage(error, "-o %s names a file, and there are %lld pictures; needs a folder",
+        return basin_usage(error, "-o %s is a file, and there are %lld pictures; needs a folder",
                            output, (long long)count);
     for (int i = 0; i <= j->o->operands && j->single; i++) {
         const char *read = i < j->o->operands ? j->o->operand[i] : j->o->mask;

@@ -34,7 +34,7 @@ typedef struct job {
     basin_image_evaluate_result *scores; /* [models] */
 } job;
 
-/* The first operand is a model whatever its name; of the others, model files are. */
+/* The first operand is a model whatever its name; others are models by their names. */
 static void sort_operands(job *s, const options *o) {
     for (int i = 0; i < o->operands; i++)
         if (i == 0 || basin_is_model(o->operand[i]))
@@ -43,18 +43,10 @@ static void sort_operands(job *s, const options *o) {
             s->path[s->paths++] = o->operand[i];
 }
 
-/* All paths where there is space for them, else the first ones and how many more. */
 static void name_pictures(job *s) {
-    size_t used = 0;
-    for (int i = 0; i < s->paths; i++) {
-        size_t room = sizeof s->name - used;
-        bool fits = strlen(s->path[i]) + 40 < room;
-        if (!fits && i > 0) {
-            snprintf(s->name + used, room, " and %d more", s->paths - i);
-            return;
-        }
-        used += (size_t)snprintf(s->name + used, room, "%s%.300s", i ? ", " : "", s->path[i]);
-    }
+    int used = snprintf(s->name, sizeof s->name, "%.300s", s->paths ? s->path[0] : "");
+    if (s->paths > 1)
+        snprintf(s->name + used, sizeof s->name - (size_t)used, " and %d more", s->paths - 1);
 }
 
 static void print_done(const options *o, const job *s) {

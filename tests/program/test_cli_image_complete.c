@@ -133,7 +133,7 @@ TEST(unusable_masks_are_errors) {
     assert_error(run(state, "image complete m.safetensors in/a.png --mask 2,3,6,6 -o o.jpg"), 2,
                  "needs a name that ends in .png");
     assert_error(run(state, "image complete m.safetensors in --mask 2,3,6,6 -o o.png"), 2,
-                 "-o o.png names a file, and there are 3 pictures; needs a folder");
+                 "-o o.png is a file, and there are 3 pictures; needs a folder");
     assert_error(run(state, "image inpaint in/a.png"), 2, "did you mean 'image complete'?");
     assert_error(run(state, "image complete in/a.png --hole 1,2,3,4"), 2, "mean '--mask'?");
 }

@@ -63,8 +63,8 @@ basin_expr basin_image_net_forward(const basin_image_net *net, basin_expr patche
 /* Mean squared error over the pixels of occluded [B, N] patches. */
 basin_expr basin_image_net_loss(basin_expr output, basin_expr patches, basin_expr occluded);
 
-/* What each query gives to each key before a step, [B, H, N (+ 1), N (+ 1)], a row's sum 1. ET must
- * have attention. */
+/* Shares of the keys in the attention of each query before a step, [B, H, N (+ 1), N (+ 1)]; the
+ * sum of a row is 1. ET must have attention. */
 basin_expr basin_image_net_attention(const basin_image_net *net, basin_expr tokens, int step);
 /* The block's energy; `bound` and `pattern` are the caller's and must outlive it. */
 basin_energy basin_image_net_energy(basin_block_bound *bound, basin_pattern *pattern,

@@ -141,8 +141,8 @@ static basin_status make_trainer(job *j, basin_error *error) {
     return check_memory(j, error);
 }
 
-/* Checkpoints of earlier versions name what crops were cut from; of encoded pictures, others than
- * "files" had slightly other values. */
+/* Checkpoints of earlier versions name what crops were cut from. Crops of encoded pictures had
+ * slightly other values where that was not "files". */
 static void note_cut(const job *j) {
     const char *cut = j->run->saved ? basin_bundle_meta(j->run->saved, "basin.cut") : NULL;
     if (!cut || !strcmp(cut, "files") || basin_pictures_is_raw(j->train.pictures, 0)) return;

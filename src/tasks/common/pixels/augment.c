@@ -35,22 +35,24 @@ int64_t basin_augment_values(const basin_augment *a) { return a->channels * a->s
 basin_status basin_augment_check(const basin_augment *a, basin_error *error) {
     enum { SIDE = 1 << 14 };
     if (a->size < 1 || a->size > SIDE || (a->channels != 1 && a->channels != 3))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "pictures of %lld pixels a side and %d channels, want 1 to %d and 1 or 3",
-                          (long long)a->size, a->channels, SIDE);
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "pictures of %lld pixels per side and %d channels; expected 1 to %d and 1 or 3",
+            (long long)a->size, a->channels, SIDE);
     if (a->patch < 0 || (a->patch > 0 && a->size % a->patch))
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "pictures of %lld pixels a side in patches of %lld", (long long)a->size,
+                          "pictures of %lld pixels per side in patches of %lld", (long long)a->size,
                           (long long)a->patch);
     if (a->fit == BASIN_PICTURE_FIT_RANDOM &&
         !(a->scale_low > 0 && a->scale_low <= a->scale_high && a->scale_high <= 1 &&
           a->ratio_low > 0 && a->ratio_low <= a->ratio_high))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "crops of area %g to %g and ratio %g to %g, want 0 < low <= high, area "
-                          "at most 1",
-                          a->scale_low, a->scale_high, a->ratio_low, a->ratio_high);
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "crops of area %g to %g and ratio %g to %g; expected 0 < low <= high, area "
+            "at most 1",
+            a->scale_low, a->scale_high, a->ratio_low, a->ratio_high);
     if (a->fit == BASIN_PICTURE_FIT_CROP && !(a->enlarge >= 1 && a->enlarge <= 16))
-        return basin_fail(error, BASIN_BAD_VALUE, "the short side enlarged by %g, want 1 to 16",
+        return basin_fail(error, BASIN_BAD_VALUE, "the short side enlarged by %g; expected 1 to 16",
                           a->enlarge);
     for (int c = 0; c < a->channels; c++)
         if (!(a->deviation[c] > 0) || !isfinite(a->mean[c]))
@@ -88,7 +90,7 @@ static basin_box random_part(const basin_augment *a, int64_t height, int64_t wid
     return (basin_box){(double)((height - h) / 2), (double)((width - w) / 2), (double)h, (double)w};
 }
 
-/* The short side becomes size * enlarge, or stays at `size`; the middle is wanted. */
+/* The short side becomes size * enlarge, or stays at `size`; the middle is cut out. */
 static void central(basin_resize *r, const basin_augment *a, int64_t height, int64_t width) {
     bool fits = (height < width ? height : width) == a->size;
     int64_t side = fits ? a->size : llrint((double)a->size * a->enlarge);
@@ -112,7 +114,7 @@ static void draw_jitter(basin_drawn *drawn, const basin_augment *a, basin_random
 
 void basin_augment_draw(basin_drawn *drawn, const basin_augment *a, int64_t height, int64_t width,
                         uint64_t seed, int64_t epoch, int64_t index) {
-    /* streams of their own, apart from those of weights and masks */
+    /* other streams than those of weights and masks */
     uint64_t stream = (uint64_t)1 << 63 | (uint64_t)epoch << 40 | (uint64_t)index;
     basin_random random = basin_random_start(seed, stream, 0);
     basin_resize *r = &drawn->resize;
@@ -247,7 +249,7 @@ BASIN_WIDE static void saturate(float *restrict r, float *restrict g, float *res
     }
 }
 
-/* The sum of a plane, in an order of its own that vectors can follow. */
+/* The sum of a plane, in an order that vectors can follow. */
 BASIN_WIDE static double plane_sum(const float *x, size_t count) {
     float lane[LANES] = {0};
     double total = 0;

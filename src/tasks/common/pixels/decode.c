@@ -1,5 +1,5 @@
-/* Decoding pictures: what a file may claim, its orientation, the three formats, and the part that
- * is wanted, turned into the file's coordinates and back by EXIF. */
+/* Decoding pictures: what a file may claim, its orientation, the three formats, and the requested
+ * part in the file's coordinates and back, by EXIF. */
 #include <jerror.h>
 #include <math.h>
 #include <setjmp.h>
@@ -27,13 +27,14 @@ static basin_status check_size(const basin_decoder *decoder, double pixels_per_b
                                basin_error *error) {
     double pixels = (double)decoder->height * (double)decoder->width;
     if (decoder->height < 1 || decoder->width < 1 || pixels > (double)BASIN_MAX_PICTURE_PIXELS)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: %lld x %lld pixels, want 1 to %lld in all",
-                          decoder->name, (long long)decoder->width, (long long)decoder->height,
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: %lld x %lld pixels; expected 1 to %lld in all", decoder->name,
+                          (long long)decoder->width, (long long)decoder->height,
                           (long long)BASIN_MAX_PICTURE_PIXELS);
     if (pixels > LARGE && pixels > PLAUSIBLE * (double)decoder->size)
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: %lld x %lld pixels in %zu bytes, want at most %d million, or a byte "
-                          "for each %d",
+                          "%s: %lld x %lld pixels in %zu bytes; expected at most %d million, or a "
+                          "byte for each %d",
                           decoder->name, (long long)decoder->width, (long long)decoder->height,
                           decoder->size, LARGE / 1000000, PLAUSIBLE);
     if (pixels > pixels_per_byte * (double)decoder->size)
@@ -55,7 +56,7 @@ const char *basin_picture_foreign(const void *bytes, size_t size) {
         if (size >= known[i].at + known[i].length &&
             !memcmp((const char *)bytes + known[i].at, known[i].mark, known[i].length))
             return known[i].name;
-    /* A tar of BMW/a.jpg begins so, too; a BMP goes on with its size and zeros. */
+    /* A tar of BMW/a.jpg begins with the same letters; a BMP goes on with its size and zeros. */
     bool bmp =
         size >= 10 && !memcmp(bytes, "BM", 2) && !memcmp((const char *)bytes + 6, "\0\0\0", 4);
     return bmp ? "BMP" : NULL;
@@ -132,8 +133,8 @@ static int orientation_of(const struct jpeg_decompress_struct *info) {
     return 1;
 }
 
-/* A whole file has an end marker somewhere behind its first scan's header. Looking for it here
- * tells a file that was cut even where the window wanted lies before the cut. */
+/* A whole file has an end marker somewhere after its first scan's header. Looking for it here finds
+ * a truncated file even if the requested window lies before the cut. */
 static bool has_end(const jpeg *j) {
     const uint8_t *start = j->info.src->next_input_byte;
     for (size_t at = j->info.src->bytes_in_buffer; at >= 2; at--)
@@ -155,7 +156,7 @@ static basin_status read_header(basin_decoder *decoder, jpeg *j, basin_error *er
         decoder->aside =
             (double)decoder->height * (double)decoder->width * 2 * (double)j->info.num_components;
     if (j->info.data_precision != 8)
-        return basin_fail(error, BASIN_UNSUPPORTED, "%s: JPEG of %d bits a sample, want 8",
+        return basin_fail(error, BASIN_UNSUPPORTED, "%s: JPEG of %d bits per sample; expected 8",
                           decoder->name, j->info.data_precision);
     if (!has_end(j))
         return basin_fail(error, BASIN_BAD_FILE, "%s: cut short: the JPEG has no end marker",
@@ -277,7 +278,7 @@ static basin_status png_fail(const reader *r, basin_error *error) {
     return basin_fail(error, BASIN_BAD_FILE, "%s: damaged PNG: %s", r->decoder->name, r->text);
 }
 
-/* The eXIf chunk may stand before the pixels or behind them, so it is looked for here. */
+/* The eXIf chunk may stand before the pixels or after them, so it is looked for here. */
 static int png_orientation(const basin_decoder *decoder) {
     enum { MAGIC = 8, HEAD = 8, CHECKSUM = 4 };
     for (size_t at = MAGIC; decoder->size - at >= HEAD;) {
@@ -424,9 +425,9 @@ static basin_status open_webp(basin_decoder *decoder, basin_error *error) {
 
 static basin_status read_webp(basin_picture *picture, basin_decoder *decoder, basin_error *error) {
     const codec *c = decoder->state;
-    bool turned = decoder->orientation >= 5;
-    int64_t height = turned ? decoder->width : decoder->height;
-    int64_t width = turned ? decoder->height : decoder->width;
+    bool swapped = decoder->orientation >= 5;
+    int64_t height = swapped ? decoder->width : decoder->height;
+    int64_t width = swapped ? decoder->height : decoder->width;
     size_t count = (size_t)height * (size_t)width;
     BASIN_TRY(
         basin_picture_resize_memory(picture, height, width, decoder->transparency ? 1 : 3, error));
@@ -458,10 +459,11 @@ basin_status basin_decoder_open(basin_decoder *decoder, const void *bytes, size_
         status = open_webp(decoder, error);
     } else {
         const char *foreign = basin_picture_foreign(bytes, size);
-        status = foreign ? basin_fail(error, BASIN_UNSUPPORTED,
-                                      "%s: is a %s file, want JPEG, PNG or WebP", name, foreign)
-                         : basin_fail(error, BASIN_BAD_FILE, "%s: is %s JPEG, PNG or WebP file",
-                                      name, size ? "no" : "empty, want a");
+        status = foreign
+                     ? basin_fail(error, BASIN_UNSUPPORTED,
+                                  "%s: is a %s file; expected JPEG, PNG or WebP", name, foreign)
+                     : basin_fail(error, BASIN_BAD_FILE, "%s: is %s; expected JPEG, PNG or WebP",
+                                  name, size ? "not a picture" : "empty");
     }
     if (status) basin_decoder_close(decoder);
     if (!status && decoder->orientation >= 5) {
@@ -482,9 +484,9 @@ void basin_decoder_close(basin_decoder *decoder) {
     decoder->state = NULL;
 }
 
-int basin_decoder_reduction(const basin_box *box, double least_height, double least_width) {
+int basin_decoder_reduction(const basin_box *box, double min_height, double min_width) {
     int by = 1;
-    while (by < 8 && box->height >= 2 * by * least_height && box->width >= 2 * by * least_width)
+    while (by < 8 && box->height >= 2 * by * min_height && box->width >= 2 * by * min_width)
         by *= 2;
     return by;
 }

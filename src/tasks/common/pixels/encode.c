@@ -119,7 +119,7 @@ static int check(patcher *p, const basin_decoder *decoder) {
     if (decoder->height == from->height && decoder->width == from->width &&
         p->where->height == from->height && p->where->width == from->width)
         return 0;
-    (void)basin_fail(&p->why, BASIN_BAD_SHAPE, "%s: %lld x %lld pixels, wanted %lld x %lld",
+    (void)basin_fail(&p->why, BASIN_BAD_SHAPE, "%s: %lld x %lld pixels; expected %lld x %lld",
                      p->name, (long long)decoder->width, (long long)decoder->height,
                      (long long)from->width, (long long)from->height);
     return 1;

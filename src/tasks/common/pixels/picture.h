@@ -1,5 +1,5 @@
 /* Decoding a part of a picture: the header first, so that a window can be chosen by the picture's
- * size, then the pixels of that window alone, reduced by 2, 4 or 8 where a JPEG can do so while it
+ * size, then only the pixels of that window, reduced by 2, 4 or 8 where a JPEG can do so while it
  * decodes. A window's pixels equal those of the whole picture decoded. */
 #ifndef BASIN_PICTURE_PICTURE_H
 #define BASIN_PICTURE_PICTURE_H
@@ -18,19 +18,18 @@
  * part with `scale` of the area and a log-uniform aspect `ratio`, ten tries, then the largest
  * central part; resized bilinearly with antialiasing; flipped; brightness, contrast and saturation
  * each by a factor of 1 - jitter .. 1 + jitter, in random order. Evaluation: the short side resized
- * to `size * enlarge`, the centre cut out; or the whole resized. Draws depend on (seed, epoch,
- * index) alone
- * ---- */
+ * to `size * enlarge`, the centre cut out; or the whole resized. Draws depend only on (seed,
+ * epoch, index) ---- */
 
 /* The paper's training transforms, and evaluation, at this size; mean 0 and deviation 1. */
 basin_augment basin_augment_training(int64_t size, int channels, int64_t patch);
 basin_augment basin_augment_evaluation(int64_t size, int channels, int64_t patch);
 
-/* How many values a picture becomes: channels * size * size. */
+/* The number of values of one picture: channels * size * size. */
 int64_t basin_augment_values(const basin_augment *augment);
 basin_status basin_augment_check(const basin_augment *augment, basin_error *error);
 
-/* Memory that is reused from picture to picture; one a thread. Zero it before the first use. */
+/* Memory that is reused from picture to picture; one per thread. Zero it before the first use. */
 typedef struct basin_scratch {
     float *memory, *plane;
     size_t capacity, plane_capacity;
@@ -70,7 +69,7 @@ basin_status basin_decoder_read(basin_picture *picture, basin_box *inside, basin
 void basin_decoder_close(basin_decoder *decoder);
 
 /* The largest reduction that leaves a box at least so large: 1, 2, 4 or 8. */
-int basin_decoder_reduction(const basin_box *box, double least_height, double least_width);
+int basin_decoder_reduction(const basin_box *box, double min_height, double min_width);
 
 /* What a format provides, in stored (not upright) coordinates. */
 typedef struct basin_stored {
@@ -84,13 +83,13 @@ void basin_stored_place(int64_t *row, int64_t *column, int orientation, int64_t 
 /* The orientation that a TIFF block of EXIF data names; 1 where it names none that is valid. */
 int basin_exif_orientation(const uint8_t *tiff, size_t size);
 
-/* ---- Bilinear resizing with antialiasing, of the outputs that are wanted alone.  Output i of n
+/* ---- Bilinear resizing with antialiasing, of the requested outputs only. Output i of n
  * over a stretch [b, b + l) of the source has its centre at c = b + (i + 1/2) l / n. The filter is
  * a triangle of half width s = max(1, l / n): pixel j, centre j + 1/2, weighs max(0, 1 - |j + 1/2 -
  * c| / s), and the weights of an output are divided by their sum. Pixels outside of the stretch do
  * not count ---- */
 
-/* The box becomes height x width; of that out_height x out_width from (y, x) are computed. */
+/* The box becomes height x width, of which out_height x out_width from (y, x) are computed. */
 typedef struct basin_resize {
     basin_box box;
     int64_t height, width;
@@ -98,7 +97,7 @@ typedef struct basin_resize {
     bool flip; /* columns come out in the other order */
 } basin_resize;
 
-/* Values 0 .. 255, a plane a channel. `picture` holds at least what basin_resize_needs asked. */
+/* Values 0 .. 255, a plane per channel. `picture` holds at least what basin_resize_needs asked. */
 basin_status basin_resize_run(float *plane /* [channels, out_height, out_width] */,
                               const basin_resize *resize, const basin_picture *picture,
                               basin_scratch *scratch, basin_error *error);

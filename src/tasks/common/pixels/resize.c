@@ -32,7 +32,7 @@ typedef struct stretch {
     double begin, length; /* in the source */
     int64_t count;        /* pixels of the source */
     int64_t full;         /* outputs over the whole stretch */
-    int64_t from, outs;   /* those wanted */
+    int64_t from, outs;   /* those requested */
 } stretch;
 
 /* Source pixels low .. high - 1 that output i touches, counted from floor(begin). */
@@ -296,7 +296,7 @@ basin_status basin_picture_from_floats(basin_picture *picture, const float *valu
             picture->pixel[i] = (uint8_t)lrintf(255 * value[i]);
         else
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "value %lld of a picture is %g, wanted 0 to 1", (long long)i,
+                              "value %lld of a picture is %g; expected 0 to 1", (long long)i,
                               (double)value[i]);
     }
     return BASIN_OK;

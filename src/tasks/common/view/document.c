@@ -12,12 +12,12 @@
 /* share/basin/viewer.html, lines ending with NULL; "null" is where the document goes. */
 extern const char *const basin_viewer[];
 
-/* The viewer before the document, or behind it. */
-static void put_viewer(const basin_document *r, bool behind) {
+/* The viewer before the document, or after it. */
+static void put_viewer(const basin_document *r, bool after) {
     bool there = false;
     for (const char *const *line = basin_viewer; *line && r->page; line++) {
         bool here = !strcmp(*line, "null\n");
-        if (there == behind && !here) fputs(*line, r->file.file);
+        if (there == after && !here) fputs(*line, r->file.file);
         there = there || here;
     }
 }
@@ -66,7 +66,7 @@ static void put_value(basin_document *r, char kind, va_list *args) {
 void basin_document_put(basin_document *r, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    /* A comma where a member or an element begins behind another one. */
+    /* A comma where a member or an element follows another one. */
     if (!strchr("[{:,", r->last) && !strchr("]},:\n", *format)) fputc(',', r->file.file);
     for (const char *at = format; *at; at++) {
         r->last = *at;

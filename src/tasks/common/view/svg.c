@@ -6,10 +6,10 @@
 #include "base/text.h"
 #include "base/try.h"
 
-/* Escaped, whatever a name holds; bytes that are not UTF-8 and control characters become U+FFFD. At
- * most so many characters, with an ellipsis behind a longer text. */
-static void put_text(FILE *file, const char *text, int most) {
-    for (int i = 0; *text && i < most; i++) {
+/* Escaped, whatever a name holds; bytes that are not UTF-8 and control characters become U+FFFD. A
+ * text longer than `max` characters ends with an ellipsis. */
+static void put_text(FILE *file, const char *text, int max) {
+    for (int i = 0; *text && i < max; i++) {
         uint32_t point;
         size_t count = basin_text_character(&point, text, strlen(text));
         if (strchr("&<>\"'", *text))
@@ -48,7 +48,7 @@ static void put_head(FILE *file, int width, int height, const char *title) {
         "stroke: #6b737d }\n"
         "}\n</style>\n<rect class=\"paper\" width=\"%d\" height=\"%d\"/>\n",
         width, height, width, height, fmin(16, 1.7 * (width - 48) / letters), width, height);
-    fputs("<title>", file); /* what a screen reader says of the picture */
+    fputs("<title>", file); /* for screen readers */
     put_text(file, title, 100);
     fputs("</title>\n", file);
     put_label(file, "title", 24, 28, "start", title);
@@ -56,7 +56,7 @@ static void put_head(FILE *file, int width, int height, const char *title) {
 
 /* ---- a line plot ---- */
 
-enum { WIDTH = 720, HEIGHT = 440, BOTTOM = HEIGHT - 56, MOST_DOTS = 40 };
+enum { WIDTH = 720, HEIGHT = 440, BOTTOM = HEIGHT - 56, MAX_DOTS = 40 };
 
 typedef struct axis {
     double low, high, step; /* low and high are what the frame shows */
@@ -118,7 +118,7 @@ static void put_line(FILE *file, const basin_plot_line *line, const char *colour
         open = there;
     }
     fputs("\"/>\n", file);
-    for (int64_t i = 0; i < line->count && line->count <= MOST_DOTS; i++)
+    for (int64_t i = 0; i < line->count && line->count <= MAX_DOTS; i++)
         if (isfinite(line->y[i]))
             fprintf(file, "<circle cx=\"%.2f\" cy=\"%.2f\" r=\"3\" fill=\"%s\"/>\n",
                     place(x, (double)i), place(y, line->y[i]), colour);

@@ -138,7 +138,7 @@ static void put_answer(writer *w, const entry *e, int64_t i) {
 
 /* ---- the descent ---- */
 
-/* Frames [T + 1, count, N, P] of a picture; of a longer descent only some are kept. */
+/* Frames [T + 1, count, N, P] of a picture; at most FRAMES of them. */
 static void put_frames(writer *w, const entry *e, const float *frames, int64_t picture) {
     enum { FRAMES = 40 };
     const basin_image_trace *t = &e->trace;

@@ -84,30 +84,20 @@ void basin_image_weights_free(basin_image_weights *weights) {
 
 /* ---- pictures of patches ---- */
 
-enum { GREY = 128 };
-
 uint8_t basin_image_byte(double value) { return (uint8_t)lrint(255 * fmin(fmax(value, 0), 1)); }
-
-/* Draws patch [P] (NULL: grey) with its corner at (top, left). */
-static void draw_patch(basin_picture *picture, const float *patch, int64_t top, int64_t left,
-                       const basin_image_settings *s) {
-    for (int64_t v = 0; v < basin_image_patch_values(s); v++) {
-        int64_t x = v % s->patch, y = v / s->patch % s->patch, c = v / s->patch / s->patch;
-        int64_t to = ((top + y) * picture->width + left + x) * picture->channels + c;
-        picture->pixel[to] =
-            patch ? basin_image_byte(patch[v] * s->deviation[c] + s->mean[c]) : GREY;
-    }
-}
 
 basin_status basin_image_sheet_picture(basin_picture *picture, const float *patches,
                                        const uint8_t *mask, const basin_image_settings *s,
                                        basin_error *error) {
-    int64_t across = s->size / s->patch, values = basin_image_patch_values(s);
+    enum { GREY = 128 };
+    basin_patching patching = basin_image_patching(s);
+    int64_t across = s->size / s->patch, row = s->size * s->channels,
+            width = s->patch * s->channels;
     BASIN_TRY(basin_picture_resize_memory(picture, s->size, s->size, (int)s->channels, error));
-    for (int64_t n = 0; n < across * across; n++) {
-        bool hidden = mask && mask[n] == BASIN_PATCH_REPLACED;
-        draw_patch(picture, hidden ? NULL : patches + n * values, n / across * s->patch,
-                   n % across * s->patch, s);
-    }
+    basin_patches_to_pixels(picture->pixel, patches, &patching);
+    for (int64_t n = 0; mask && n < across * across; n++)
+        for (int64_t y = 0; y < s->patch && mask[n] == BASIN_PATCH_REPLACED; y++)
+            memset(picture->pixel + (n / across * s->patch + y) * row + n % across * width, GREY,
+                   (size_t)width);
     return BASIN_OK;
 }

@@ -86,7 +86,7 @@ TEST(what_does_not_fit_is_refused) {
     assert_int_equal(basin_picture_resize_memory(&picture, 3, 3, 3, &error), BASIN_OK);
     assert_int_equal(basin_picture_resize_memory(&where, 3, 3, 1, &error), BASIN_OK);
     assert_int_equal(basin_picture_patch_png(to, from, &picture, &where, &error), BASIN_BAD_SHAPE);
-    assert_true(strstr(error.text, "5 x 6 pixels, wanted 3 x 3") != NULL);
+    assert_true(strstr(error.text, "5 x 6 pixels; expected 3 x 3") != NULL);
     assert_int_equal(truncate(from, 90), 0);
     basin_picture_resize_memory(&picture, COLUMNS, ROWS, 3, &error);
     basin_picture_resize_memory(&where, COLUMNS, ROWS, 1, &error);

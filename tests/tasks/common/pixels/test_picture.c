@@ -277,7 +277,7 @@ TEST(every_cut_is_an_error) {
         for (size_t cut = 0; cut < size; cut++) {
             uint8_t *copy = malloc(cut ? cut : 1);
             memcpy(copy, bytes, cut);
-            assert_fails(copy, cut, cut ? NULL : "f: is empty, want a JPEG, PNG or WebP file");
+            assert_fails(copy, cut, cut ? NULL : "f: is empty; expected JPEG, PNG or WebP");
             free(copy);
         }
         free(bytes);
@@ -290,15 +290,15 @@ static void big32(uint8_t *to, uint32_t v) {
 
 TEST(absurd_files) {
     uint8_t *bytes;
-    assert_fails("GIF89a....", 10, "f: is a GIF file, want JPEG, PNG or WebP");
-    assert_fails("BM....\0\0\0", 10, "f: is a BMP file, want JPEG, PNG or WebP");
-    assert_fails("MM\0*......", 10, "f: is a TIFF file, want JPEG, PNG or WebP");
-    assert_fails("nothing...", 10, "f: is no JPEG, PNG or WebP file");
+    assert_fails("GIF89a....", 10, "f: is a GIF file; expected JPEG, PNG or WebP");
+    assert_fails("BM....\0\0\0", 10, "f: is a BMP file; expected JPEG, PNG or WebP");
+    assert_fails("MM\0*......", 10, "f: is a TIFF file; expected JPEG, PNG or WebP");
+    assert_fails("nothing...", 10, "f: is not a picture; expected JPEG, PNG or WebP");
     basin_picture picture = make_picture(8, 8, 1, 0);
     size_t size = make_jpeg(&bytes, &picture, (jpeg_form){0});
     for (size_t i = 0; i + 8 < size; i++)
         if (bytes[i] == 0xff && bytes[i + 1] == 0xc0) memset(bytes + i + 5, 0xfd, 4);
-    assert_fails(bytes, size, "f: 65021 x 65021 pixels, want 1 to 536870912 in all");
+    assert_fails(bytes, size, "f: 65021 x 65021 pixels; expected 1 to 536870912 in all");
     for (size_t i = 0; i + 8 < size; i++)
         if (bytes[i] == 0xff && bytes[i + 1] == 0xc0) memcpy(bytes + i + 5, "\x1f\x00\x1f\x00", 4);
     char text[100];
@@ -310,7 +310,8 @@ TEST(absurd_files) {
     static const uint32_t side[] = {7000, 16000};
     static const char *const wrong[] = {
         "f: claims 7000 x 7000 pixels, more than its %zu bytes can hold",
-        "f: 16000 x 16000 pixels in %zu bytes, want at most 64 million, or a byte for each 256"};
+        "f: 16000 x 16000 pixels in %zu bytes; expected at most 64 million, or a byte for each "
+        "256"};
     for (int i = 0; i < 2; i++) {
         big32(bytes + 16, side[i]);
         big32(bytes + 20, side[i]);

@@ -236,7 +236,7 @@ TEST(evaluation_covers_all) {
     assert_int_equal(basin_picture_feed_count(feed).unreadable, 3);
     assert_non_null(strstr(t.text, "03.jpg|"));
     assert_non_null(strstr(t.text, "11.jpg: cut short"));
-    assert_non_null(strstr(t.text, "12.JPEG: is no JPEG, PNG or WebP file"));
+    assert_non_null(strstr(t.text, "12.JPEG: is not a picture; expected JPEG, PNG or WebP"));
     basin_picture_feed_free(feed);
 }
 

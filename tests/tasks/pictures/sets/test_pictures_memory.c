@@ -39,6 +39,6 @@ TEST(what_is_no_picture_is_refused) {
     assert_int_equal(basin_pictures_from_memory(&pictures, &picture, 1, &error), BASIN_BAD_SHAPE);
     assert_null(pictures);
     assert_int_equal(basin_picture_from_floats(&made, bad, 1, 2, 1, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "value 1 of a picture is 1.5, wanted 0 to 1");
+    assert_string_equal(error.text, "value 1 of a picture is 1.5; expected 0 to 1");
     basin_picture_free(&made);
 }
