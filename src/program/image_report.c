@@ -43,10 +43,11 @@ static void sort_operands(job *s, const options *o) {
             s->path[s->paths++] = o->operand[i];
 }
 
+/* As many paths as there is space for. */
 static void name_pictures(job *s) {
-    int used = snprintf(s->name, sizeof s->name, "%.300s", s->paths ? s->path[0] : "");
-    if (s->paths > 1)
-        snprintf(s->name + used, sizeof s->name - (size_t)used, " and %d more", s->paths - 1);
+    size_t used = 0, size = sizeof s->name;
+    for (int i = 0; i < s->paths && used < size; i++)
+        used += (size_t)snprintf(s->name + used, size - used, "%s%s", i ? ", " : "", s->path[i]);
 }
 
 static void print_done(const options *o, const job *s) {
