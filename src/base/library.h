@@ -36,8 +36,8 @@ typedef enum basin_library {
     BASIN_LIBRARY_ARPACK,
     BASIN_LIBRARY_LAPACK,
     BASIN_LIBRARY_MICROHTTPD,
-    BASIN_LIBRARY_MPI,  /* opened by src/tasks/common/ranks/mpi.c, under the name of the launcher's
-                           own */
+    BASIN_LIBRARY_MPI, /* opened by src/tasks/common/ranks/ranks.c, under the name of the launcher's
+                          own */
     BASIN_LIBRARY_NCCL, /* opened by the CUDA backend's module */
     BASIN_LIBRARY_WEBP,
     BASIN_LIBRARY_XGBOOST,
