@@ -1,6 +1,7 @@
 /* What is made of the tables of options: help, the manual as Markdown (and cmake/manual.awk makes
  * man pages of that); and basin help, which prints them and completions. See cli.h. */
 #include "program/cli.h"
+#include "tasks/common/run/settings.h"
 
 enum { WIDTH = 80 }; /* of a page */
 
@@ -71,13 +72,6 @@ static void read_help(option_row *row, const basin_command *command) {
     }
 }
 
-/* Writes a list of words as "a|b|c". */
-static void join_choices(char *text, size_t size, const char *const *choice) {
-    size_t at = 0;
-    for (int i = 0; choice[i] && at < size; i++)
-        at += (size_t)snprintf(text + at, size - at, "%s%s", i ? "|" : "", choice[i]);
-}
-
 static void own_row(option_row *row, const basin_args *args, const basin_option *o) {
     const char *task = args->command->task;
     row->letter = o->letter;
@@ -85,7 +79,7 @@ static void own_row(option_row *row, const basin_args *args, const basin_option 
     row->negatable = o->kind == BASIN_OPTION_SWITCH;
     if (o->value) snprintf(row->value, sizeof row->value, "%s", o->value);
     if (task && !strcmp(o->name, "preset"))
-        join_choices(row->value, sizeof row->value, basin_settings_presets(task));
+        basin_choices_print(row->value, sizeof row->value, basin_settings_presets(task));
     bool number = o->kind == BASIN_OPTION_INTEGER || o->kind == BASIN_OPTION_REAL;
     if (o->kind != BASIN_OPTION_FLAG && !(number && o->initial < o->low))
         basin_option_print(row->initial, sizeof row->initial, o, args);
@@ -109,7 +103,7 @@ static void setting_row(option_row *row, const basin_setting *s, const basin_set
         if (*c == '_') *c = '-';
     row->negatable = s->kind == BASIN_SETTING_SWITCH;
     if (s->value) snprintf(row->value, sizeof row->value, "%s", s->value);
-    if (s->choices) join_choices(row->value, sizeof row->value, s->choices);
+    if (s->choices) basin_choices_print(row->value, sizeof row->value, s->choices);
     basin_settings_get(row->initial, sizeof row->initial, values, s->name, &error);
     snprintf(row->help, sizeof row->help, "%s", s->help);
     row->setting = true;

@@ -1,11 +1,11 @@
 /* The option parser, and options that do not go with others; see cli.h. */
 #include "program/cli.h"
 
-#include <errno.h>
 #include <stdarg.h>
 
 #include "base/file.h"
 #include "base/needs.h"
+#include "tasks/common/run/settings.h"
 
 /* ---- finding what a name means ---- */
 
@@ -156,25 +156,14 @@ static bool is_choice(const char *choices, const char *value) {
 
 static basin_status read_number(void *at, const basin_option *option, const char *text,
                                 basin_error *error) {
-    char *end;
-    errno = 0;
+    char name[64];
     bool integer = option->kind == BASIN_OPTION_INTEGER;
-    long long whole = integer ? strtoll(text, &end, 10) : 0;
-    double value = integer ? (double)whole : strtod(text, &end);
-    if (end == text || *end || (integer && errno) || !isfinite(value))
-        return basin_fail(error, BASIN_BAD_VALUE, "--%s: '%s' is not %s", option->name, text,
-                          integer ? "a whole number" : "a number");
-    if (value < option->low)
-        return basin_fail(error, BASIN_BAD_VALUE, "--%s: %s is too small; at least %.15g",
-                          option->name, text, option->low);
-    if (value > option->high)
-        return basin_fail(error, BASIN_BAD_VALUE, "--%s: %s is too large; at most %.15g",
-                          option->name, text, option->high);
-    if (integer)
-        *(int64_t *)at = whole;
-    else
-        *(double *)at = value;
-    return BASIN_OK;
+    snprintf(name, sizeof name, "--%s", option->name);
+    basin_setting number = {.name = name,
+                            .kind = integer ? BASIN_SETTING_INTEGER : BASIN_SETTING_REAL,
+                            .low = option->low,
+                            .high = option->high};
+    return basin_setting_number(at, &number, text, error);
 }
 
 static basin_status read_value(basin_args *args, const basin_option *option, const char *text,

@@ -17,8 +17,8 @@ bool basin_choice_is(const char *choice, const char *name) { return !strcmp(choi
 
 /* ---- one setting from text ---- */
 
-static basin_status parse_number(void *at, const basin_setting *s, const char *text,
-                                 basin_error *error) {
+basin_status basin_setting_number(void *at, const basin_setting *s, const char *text,
+                                  basin_error *error) {
     char *end;
     double value = basin_real_read(text, &end);
     bool integer = s->kind == BASIN_SETTING_INTEGER;
@@ -50,7 +50,7 @@ static basin_status parse_switch(bool *value, const basin_setting *s, const char
     return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is neither on nor off", s->name, text);
 }
 
-static void list_choices(char *text, size_t size, const char *const *choice) {
+void basin_choices_print(char *text, size_t size, const char *const *choice) {
     size_t at = 0;
     for (int i = 0; choice[i] && at < size; i++)
         at += (size_t)snprintf(text + at, size - at, "%s%s", i ? "|" : "", choice[i]);
@@ -64,7 +64,7 @@ static basin_status parse_choice(const char **value, const basin_setting *s, con
             *value = *choice;
             return BASIN_OK;
         }
-    list_choices(list, sizeof list, s->choices);
+    basin_choices_print(list, sizeof list, s->choices);
     return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not one of %s", s->name, text, list);
 }
 
@@ -91,7 +91,7 @@ basin_status basin_setting_parse(void *values, const basin_setting_entry *s, con
     void *at = (char *)values + s->offset;
     switch (s->is.kind) {
     case BASIN_SETTING_INTEGER:
-    case BASIN_SETTING_REAL: return parse_number(at, &s->is, text, error);
+    case BASIN_SETTING_REAL: return basin_setting_number(at, &s->is, text, error);
     case BASIN_SETTING_SWITCH: return parse_switch(at, &s->is, text, error);
     case BASIN_SETTING_CHOICE: return parse_choice(at, &s->is, text, error);
     case BASIN_SETTING_CHANNELS: return parse_channels(at, &s->is, text, error);
@@ -331,7 +331,7 @@ basin_status basin_settings_preset(void *values, const basin_task_settings *kind
     int i = 0;
     while (all->name[i] && strcmp(all->name[i], preset) != 0) i++;
     if (!all->name[i] && !is_path(preset)) {
-        list_choices(list, sizeof list, all->name);
+        basin_choices_print(list, sizeof list, all->name);
         return basin_fail(error, BASIN_BAD_VALUE,
                           "there is no preset '%.60s'; expected one of %s, or a file NAME.json",
                           preset, list);

@@ -217,6 +217,12 @@ basin_status basin_setting_parse(void *values, const basin_setting_entry *settin
 void basin_setting_print(char *text, size_t size, const void *values,
                          const basin_setting_entry *setting);
 
+/* The number of an INTEGER (int64_t) or REAL (double) at `at`, within the range. */
+basin_status basin_setting_number(void *at, const basin_setting *setting, const char *text,
+                                  basin_error *error);
+/* Words as "a|b|c"; NULL ends them. */
+void basin_choices_print(char *text, size_t size, const char *const *choice);
+
 /* The settings as a JSON object, one line or indented for people; free it. NULL without memory. */
 char *basin_settings_print(const void *values, const basin_setting_entry *table, bool indented);
 /* Reads a JSON object. `whole`: every setting must be there, but for those that its version did
