@@ -11,6 +11,7 @@
 #include "basin/tasks/networks.h"
 #include "program/cli.h"
 #include "tasks/common/run/run.h"
+#include "tasks/nodes/anomaly.h"
 #include "tasks/pictures/net.h"
 
 enum { MAX_ROUNDS = 101, MAX_ITEMS = 8, MAX_INPUTS = 4 };

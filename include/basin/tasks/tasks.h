@@ -11,7 +11,7 @@
  *     image.h       models that complete pictures: train, complete, score
  *     nodes.h       detectors of anomalous nodes, classes of nodes: train, score, explain, measure
  *     graphs.h      models of small graphs: train, predict, score, cross-validate
- *     networks.h    the paper's three models as expressions
+ *     networks.h    the paper's model of graphs as expressions
  *     metrics.h     how good predictions are: AUROC, macro-F1, ...
  *     metrics_picture.h  how near pictures are: PSNR, SSIM
  *     calibration.h  scores as probabilities, thresholds for a goal, drift

@@ -7,6 +7,7 @@
 #include "basin/ham.h"
 #include "basin/tasks/networks.h"
 #include "program/verify/verify.h"
+#include "tasks/nodes/anomaly.h"
 #include "tasks/pictures/net.h"
 
 /* ---- block_*: the paper's block, forces, energies, gradients through the descent ---- */

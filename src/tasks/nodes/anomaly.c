@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "tasks/common/layers.h"
+#include "tasks/nodes/anomaly.h"
 
 static int blocks_of(const basin_anomaly_config *c) { return c->blocks > 0 ? c->blocks : 1; }
 static int relations_of(const basin_anomaly_config *c) {
@@ -38,9 +38,6 @@ static void declare_embedding(basin_anomaly *m, basin_params *params, const char
     if (c->position == BASIN_POSITION_LEARNED)
         m->pos = basin_param_add(params, prefix, "pos", BASIN_SHAPE(c->nodes, D),
                                  (basin_init){BASIN_INIT_NORMAL, 0.02});
-    if (c->position == BASIN_POSITION_LAPLACIAN)
-        m->pos = basin_param_add(params, prefix, "pos", BASIN_SHAPE(c->eigenvectors, D),
-                                 (basin_init){BASIN_INIT_LECUN, (double)c->eigenvectors});
 }
 
 static void declare_head(basin_anomaly *m, basin_params *params, const char *prefix) {
@@ -91,10 +88,10 @@ static basin_expr listed_product(const basin_listed *x, basin_expr w) {
 }
 
 basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features,
-                               const basin_listed *listed, basin_expr where) {
+                               const basin_listed *listed, basin_expr place) {
     const basin_anomaly_config *c = &model->config;
     bool learned = c->position == BASIN_POSITION_LEARNED;
-    int64_t rows = learned && !where ? c->nodes : -1;
+    int64_t rows = learned && !place ? c->nodes : -1;
     basin_expr w = model->input_w ? model->input_w : model->emb_w;
     if (!listed &&
         !basin_model_shape_is(features, BASIN_SHAPE(rows, c->features), "anomaly: features"))
@@ -102,8 +99,7 @@ basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features,
     basin_expr x = listed ? listed_product(listed, w) : basin_matmul(features, w);
     if (model->input_w) x = basin_matmul(basin_relu(basin_add(x, model->input_b)), model->emb_w);
     x = basin_add(x, model->emb_b);
-    if (learned) x = basin_add(x, where ? basin_gather(model->pos, where) : model->pos);
-    if (c->position == BASIN_POSITION_LAPLACIAN) x = basin_add(x, basin_matmul(where, model->pos));
+    if (learned) x = basin_add(x, place ? basin_gather(model->pos, place) : model->pos);
     return x;
 }
 
@@ -144,9 +140,7 @@ static basin_expr descend(const basin_anomaly *model, basin_expr x,
 }
 
 basin_expr basin_anomaly_logits(const basin_anomaly *model, const basin_anomaly_inputs *inputs) {
-    bool learned = model->config.position == BASIN_POSITION_LEARNED;
-    basin_expr x = basin_anomaly_embed(model, inputs->features, inputs->listed,
-                                       learned ? inputs->place : inputs->eigenvectors);
+    basin_expr x = basin_anomaly_embed(model, inputs->features, inputs->listed, inputs->place);
     x = basin_dropout(x, model->config.dropout, inputs->seed);
     if (!x) return NULL;
     basin_expr first = basin_block_norm(&model->block, x), last[BASIN_MAX_RELATIONS];
@@ -267,4 +261,59 @@ basin_expr basin_published_logits(const basin_published *model,
     }
     basin_expr read = c->no_concat ? merged : basin_concat((basin_expr[]){merged, x}, 2, 1);
     return basin_model_logits(read, model->head_w, model->head_b);
+}
+
+/* ---- smoothing, as the descent of an energy ---- */
+
+typedef struct smoothness {
+    basin_expr own;  /* h [N, C] */
+    basin_expr root; /* [N, 1] one over the root of the number of neighbours */
+    const basin_pattern *pattern;
+    const basin_smoothing *how;
+} smoothness;
+
+/* The sum of x [N, D] over each node's neighbours. */
+static basin_expr neighbour_sum(basin_expr x, const basin_pattern *pattern) {
+    if (!x) return NULL;
+    basin_shape shape = basin_expr_shape(x);
+    basin_expr one = basin_reshape(x, BASIN_SHAPE(shape.dim[0], 1, shape.dim[1]));
+    int64_t pairs = basin_expr_shape(pattern->key).dim[0];
+    basin_expr ones = basin_full(basin_expr_graph(x), BASIN_SHAPE(pairs, 1), 1);
+    return basin_reshape(basin_pair_sum(ones, one, pattern), shape);
+}
+
+/* One over the root of the numbers of neighbours, each node being its own. */
+static basin_expr roots(basin_expr h, const basin_pattern *pattern, bool loops) {
+    basin_graph *graph = basin_expr_graph(h);
+    basin_expr one = basin_full(graph, BASIN_SHAPE(basin_expr_shape(h).dim[0], 1), 1);
+    basin_expr count = neighbour_sum(one, pattern);
+    count = loops ? basin_maximum(count, one) : basin_add(count, one);
+    return basin_power_scalar(count, -0.5);
+}
+
+/* S z */
+static basin_expr spread(const smoothness *s, basin_expr z) {
+    basin_expr sent = basin_mul(z, s->root);
+    basin_expr heard = neighbour_sum(sent, s->pattern);
+    if (!s->how->loops) heard = basin_add(heard, sent);
+    return basin_mul(heard, s->root);
+}
+
+static basin_expr own(const void *context, basin_expr z) {
+    const smoothness *s = context;
+    return basin_scale(basin_sum_all(basin_square(basin_sub(z, s->own))), 0.5 * s->how->anchor);
+}
+
+static basin_expr neighbours(const void *context, basin_expr z) {
+    const smoothness *s = context;
+    basin_expr rough = basin_mul(z, basin_sub(z, spread(s, z)));
+    return basin_scale(basin_sum_all(rough), 0.5 * (1 - s->how->anchor));
+}
+
+basin_expr basin_smooth(basin_expr h, const basin_pattern *pattern, const basin_smoothing *how) {
+    if (!h || how->steps < 1) return h;
+    smoothness s = {h, roots(h, pattern, how->loops), pattern, how};
+    basin_energy energy = {BASIN_TERMS({"own", own, &s}, {"neighbours", neighbours, &s})};
+    basin_descent_spec spec = {.steps = how->steps, .alpha = 1};
+    return basin_descend(&energy, h, &spec, NULL);
 }

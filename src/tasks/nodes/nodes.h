@@ -22,7 +22,7 @@
 
 #include "basin/tasks/nodes.h"
 #include "tasks/common/calibration.h"
-#include "tasks/common/layers.h"
+#include "tasks/nodes/anomaly.h"
 #include "tasks/nodes/network/network.h"
 #include "tasks/nodes/trees/trees.h"
 

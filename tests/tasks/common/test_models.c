@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "support/lab.h"
-#include "tasks/common/layers.h"
+#include "tasks/nodes/anomaly.h"
 #include "tasks/pictures/net.h"
 
 static const basin_block_config tiny = {
@@ -543,9 +543,8 @@ TEST(first_values) {
         lab_open(&l, "ref", 1);
         must_declare(&l, basin_image_net_declare(&m, &l.params, &config));
         assert_int_equal(basin_params_init(&l.params, l.store, 3, NULL), BASIN_OK);
-        const promise paper[] = {{m.enc_w, 0.02, 1}, {m.dec_w, 0.02, 1},
-                                 {m.block.wk, 0.02, 1},      {m.block.xi, 0.02, 1},
-                                 {m.pos, 0.02, 1},   {m.enc_b, 0, 0}};
+        const promise paper[] = {{m.enc_w, 0.02, 1},    {m.dec_w, 0.02, 1}, {m.block.wk, 0.02, 1},
+                                 {m.block.xi, 0.02, 1}, {m.pos, 0.02, 1},   {m.enc_b, 0, 0}};
         const promise code[] = {{m.enc_w, 0.1, 0.2 / 0.8796},
                                 {m.dec_w, 0.1, 0.2 / 0.8796},
                                 {m.block.wk, 0.002, 1},

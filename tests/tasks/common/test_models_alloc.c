@@ -4,7 +4,7 @@
 #include "engine/expr/graph.h"
 #include "support/alloc_fail.h"
 #include "support/test.h"
-#include "tasks/common/layers.h"
+#include "tasks/nodes/anomaly.h"
 #include "tasks/pictures/net.h"
 
 static const basin_block_config block_config = {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "support/lab.h"
-#include "tasks/common/layers.h"
+#include "tasks/nodes/anomaly.h"
 #include "tasks/pictures/net.h"
 
 typedef basin_expr build(lab *l);
