@@ -30,7 +30,7 @@ typedef enum basin_setting_kind {
 
 /* The description of a setting. The library provides these; fields may be added at the end. */
 typedef struct basin_setting {
-    const char *name; /* "head_dim"; NULL ends a table */
+    const char *name; /* "head_dim" */
     basin_setting_kind kind;
     const char *value;          /* what help calls the value: "D", "N", "RATE" */
     double low, high;           /* the range of an INTEGER or REAL */

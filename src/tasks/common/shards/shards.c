@@ -33,13 +33,13 @@ static int64_t count_of(basin_expr state) { return basin_shape_count(basin_expr_
 /* ---- who has which device ---- */
 
 /* NCCL refuses two ranks on one device. */
-static basin_status all_apart(bool *apart, basin_shards_device *d, basin_error *error) {
-    int64_t count = basin_ranks_count(d->ranks);
+static basin_status all_apart(bool *apart, basin_shards *s, basin_error *error) {
+    int64_t count = basin_ranks_count(s->ranks);
     char mine[BASIN_COLLECTIVE_NAME];
     BASIN_FREE_AT_EXIT char(*all)[BASIN_COLLECTIVE_NAME] = NULL;
     BASIN_TRY(BASIN_NEW_RAW(&all, count, "ranks", error));
-    d->table->name(d->backend, mine);
-    BASIN_TRY(basin_ranks_gather(d->ranks, all, mine, sizeof mine, error));
+    s->table->name(s->backend, mine);
+    BASIN_TRY(basin_ranks_gather(s->ranks, all, mine, sizeof mine, error));
     *apart = true;
     for (int64_t i = 0; i < count; i++)
         for (int64_t k = 0; k < i; k++)
@@ -48,28 +48,28 @@ static basin_status all_apart(bool *apart, basin_shards_device *d, basin_error *
 }
 
 /* Where NCCL is absent on any rank, none uses it. */
-static basin_status join(bool *direct, basin_shards_device *d, basin_error *error) {
+static basin_status join(bool *direct, basin_shards *s, basin_error *error) {
     char id[BASIN_COLLECTIVE_ID] = "";
-    int64_t count = basin_ranks_count(d->ranks), rank = basin_ranks_rank(d->ranks);
-    bool absent = d->table->invite(d->backend, id, error) != BASIN_OK;
-    basin_status status = basin_ranks_any(d->ranks, &absent, error);
+    int64_t count = basin_ranks_count(s->ranks), rank = basin_ranks_rank(s->ranks);
+    bool absent = s->table->invite(s->backend, id, error) != BASIN_OK;
+    basin_status status = basin_ranks_any(s->ranks, &absent, error);
     if (status || absent) return status;
-    status = basin_ranks_broadcast(d->ranks, id, sizeof id, 0, error);
-    if (!status) status = d->table->join(d->backend, id, (int)rank, (int)count, error);
-    status = basin_ranks_agree(d->ranks, status, error);
+    status = basin_ranks_broadcast(s->ranks, id, sizeof id, 0, error);
+    if (!status) status = s->table->join(s->backend, id, (int)rank, (int)count, error);
+    status = basin_ranks_agree(s->ranks, status, error);
     *direct = !status;
     return status;
 }
 
-static basin_status device_begin(basin_shards_device *device,
-                                 const basin_training_options *training, basin_error *error) {
+static basin_status device_begin(basin_shards *s, const basin_training_options *training,
+                                 basin_error *error) {
     bool apart, direct = false;
-    *device = (basin_shards_device){.ranks = training->ranks, .backend = training->backend};
-    device->table = basin_backend_collective(training->backend);
-    if (!device->table || basin_ranks_count(training->ranks) == 1) return BASIN_OK;
-    BASIN_TRY(all_apart(&apart, device, error));
-    if (apart) BASIN_TRY(join(&direct, device, error));
-    if (!direct) device->table = NULL;
+    s->backend = training->backend;
+    s->table = basin_backend_collective(training->backend);
+    if (!s->table || basin_ranks_count(s->ranks) == 1) return BASIN_OK;
+    BASIN_TRY(all_apart(&apart, s, error));
+    if (apart) BASIN_TRY(join(&direct, s, error));
+    if (!direct) s->table = NULL;
     basin_watch_note(training->watch, "gradients travel %s",
                      direct  ? "from GPU to GPU, by NCCL"
                      : apart ? "through the host's memory: NCCL is absent"
@@ -80,18 +80,18 @@ static basin_status device_begin(basin_shards_device *device,
 /* ---- memory ---- */
 
 static float *device_alloc(void *context, int64_t count) {
-    const basin_shards_device *d = context;
-    return d->table->alloc(d->backend, count);
+    const basin_shards *s = context;
+    return s->table->alloc(s->backend, count);
 }
 
 static void device_free(void *context, float *array) {
-    const basin_shards_device *d = context;
-    d->table->free(d->backend, array);
+    const basin_shards *s = context;
+    s->table->free(s->backend, array);
 }
 
 static void device_add(void *context, float *to, const float *from, int64_t count) {
-    const basin_shards_device *d = context;
-    d->table->add(d->backend, to, from, count);
+    const basin_shards *s = context;
+    s->table->add(s->backend, to, from, count);
 }
 
 /* ---- messages ---- */
@@ -106,11 +106,11 @@ static void translate(basin_collective_part *to, const basin_ranks_part *part, i
 static basin_status device_exchange(void *context, const basin_ranks_part *send, int64_t sends,
                                     const basin_ranks_part *receive, int64_t receives,
                                     basin_error *error) {
-    const basin_shards_device *d = context;
+    const basin_shards *s = context;
     BASIN_SCRATCH_RAW(basin_collective_part, part, sends + receives + 1, "a message", error);
     translate(part, send, sends);
     translate(part + sends, receive, receives);
-    return d->table->exchange(d->backend, part, sends, part + sends, receives, error);
+    return s->table->exchange(s->backend, part, sends, part + sends, receives, error);
 }
 
 /* ---- beginning ---- */
@@ -123,11 +123,10 @@ basin_status basin_shards_begin(basin_shards *shards, const basin_training_optio
         (basin_shards){.ranks = ranks, .count = count, .share = basin_ranks_deal(ranks, count)};
     if (count == 1 && basin_ranks_count(ranks) == 1) return BASIN_OK;
     BASIN_TRY(BASIN_NEW_RAW(&shards->losses, 2 * (size_t)count, "losses", error));
-    BASIN_TRY(device_begin(&shards->device, training, error));
-    basin_ranks_memory memory = {&shards->device, device_alloc, device_free, device_add,
-                                 device_exchange};
+    BASIN_TRY(device_begin(shards, training, error));
+    basin_ranks_memory memory = {shards, device_alloc, device_free, device_add, device_exchange};
     return basin_ranks_tree_new(&shards->tree, ranks, count, basin_params_total(params),
-                                shards->device.table ? &memory : NULL, error);
+                                shards->table ? &memory : NULL, error);
 }
 
 basin_status basin_shards_trainer_new(basin_shards *shards, basin_trainer *trainer,
@@ -152,11 +151,10 @@ void basin_shards_end(basin_shards *shards) {
 static basin_status take(float *to, basin_shards *shards, basin_store *store, basin_expr state,
                          double weight, basin_error *error) {
     const char *name = basin_expr_name(state);
-    const basin_shards_device *d = &shards->device;
     int64_t count = count_of(state);
-    if (d->table) {
+    if (shards->table) {
         const float *from = basin_store_memory(store, name, false);
-        d->table->scale(d->backend, to, from, (float)weight, count);
+        shards->table->scale(shards->backend, to, from, (float)weight, count);
         return BASIN_OK;
     }
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor gradient = {0};
@@ -224,14 +222,13 @@ static basin_status sum_losses(basin_shards *shards, double *loss, double *weigh
 static basin_status give(basin_shards *shards, const basin_trainer *trainer, float *sum,
                          float factor, basin_error *error) {
     const basin_params *g = &trainer->gradients;
-    const basin_shards_device *d = &shards->device;
     for (size_t i = 0; i < g->count; i++) {
         basin_expr state = g->param[i].state;
         const char *name = basin_expr_name(state);
         int64_t count = count_of(state);
-        if (d->table)
-            d->table->scale(d->backend, basin_store_memory(trainer->store, name, true), sum, factor,
-                            count);
+        if (shards->table)
+            shards->table->scale(shards->backend, basin_store_memory(trainer->store, name, true),
+                                 sum, factor, count);
         else {
             for (int64_t k = 0; k < count; k++) sum[k] *= factor;
             basin_tensor tensor = basin_tensor_borrow(sum, BASIN_F32, basin_expr_shape(state));

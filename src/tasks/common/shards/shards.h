@@ -9,14 +9,6 @@
 #include "basin/train.h"
 #include "tasks/common/ranks/ranks.h"
 
-/* The numbers of a sum over shards in the memory of a device: added there, and sent from device to
- * device by NCCL where each rank has a separate one; else in the host's memory. */
-typedef struct basin_shards_device {
-    basin_ranks *ranks;
-    basin_backend *backend;
-    const basin_collective *table; /* NULL: sums in the host's memory */
-} basin_shards_device;
-
 typedef struct basin_shards {
     basin_ranks *ranks;
     int64_t count;           /* of a batch; 1: a batch is one plan's, and there is one rank */
@@ -25,7 +17,10 @@ typedef struct basin_shards {
     double *losses;          /* [count, 2] losses, times their weights, and weights */
     int64_t done;            /* of this rank's in this step */
     double loss;             /* of the last batch of several shards */
-    basin_shards_device device;
+    /* Sums in the memory of a device: added there, and sent from device to device by NCCL where
+     * each rank has a separate one. */
+    basin_backend *backend;
+    const basin_collective *table; /* NULL: sums in the host's memory */
 } basin_shards;
 
 /* For the spec of trainers where there is more than one shard: basin_shards_step updates. */
