@@ -25,8 +25,9 @@ static void run_on(const char *name, basin_expr x, const basin_expr output[3]) {
 
     double total;
     must(basin_plan_read_scalar(&total, plan, output[0], &error));
-    printf("%s computes in %s: L = %.4f\n", name, basin_dtype_name(basin_backend_dtype(backend)),
-           total);
+    basin_backend_info info = {.size = sizeof info};
+    basin_backend_get_info(&info, backend);
+    printf("%s computes in %s: L = %.4f\n", info.name, basin_dtype_name(info.dtype), total);
     for (int i = 0; i < N; i++)
         printf("  x %4.1f   L' %.4f   L'' %.4f\n", number[i], first[i], second[i]);
 

@@ -32,31 +32,27 @@ int main(int argc, char **argv) {
 
     basin_backend *backend;
     basin_store *store;
-    basin_optimizer adamw;
-    basin_plan *plan;
+    basin_trainer *trainer;
     must(basin_backend_open(&backend, &(basin_compute){.backend = argc > 1 ? argv[1] : "cpu"},
                             &error));
     must(basin_store_new(&store, backend, &error));
     must(basin_params_init(&params, store, 0, &error));
-    must(basin_optimizer_new(&adamw, &params, loss, NULL, &error));
-    basin_plan_spec step = {
-        .output = &loss, .outputs = 1, .update = adamw.update, .updates = adamw.updates};
-    must(basin_plan_new(&plan, store, &step, &error));
+    basin_trainer_spec training = {.optimizer = BASIN_OPTIMIZER_DEFAULT,
+                                   .schedule = {.last = 0.02}};
+    training.schedule.peak = training.schedule.last; /* the same rate for every step */
+    must(basin_trainer_new(&trainer, store, &params, loss, &training, &error));
     for (int32_t t = 1; t <= 401; t++) {
         basin_tensor number = basin_tensor_borrow((int32_t[]){t, 0}, BASIN_I32, BASIN_SHAPE(2));
-        must(basin_plan_write(plan, seed, &number, &error));
-        must(basin_optimizer_write(&adamw, plan, t, 0.02, &error));
-        must(basin_plan_run(plan, &error));
+        must(basin_plan_write(basin_trainer_plan(trainer), seed, &number, &error));
         double now;
-        must(basin_plan_read_scalar(&now, plan, loss, &error));
+        must(basin_trainer_step(&now, trainer, &error));
         if (t % 100 == 1) printf("step %3d  loss %.3f\n", t, now);
     }
     basin_tensor found;
     must(basin_store_get(&found, store, "j", &error));
     for (int i = 0; i < N - 1; i++) printf("J[%d] %4.1f\n", i, basin_tensor_at(&found, i));
     basin_tensor_free(&found);
-    basin_plan_free(plan);
-    basin_optimizer_free(&adamw);
+    basin_trainer_free(trainer);
     basin_params_free(&params);
     basin_graph_free(graph);
     basin_store_free(store);

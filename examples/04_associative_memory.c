@@ -29,7 +29,7 @@ int main(void) {
                                         .shape = BASIN_SHAPE(PIXELS),
                                         .lagrangian = {.name = "tanh"}});
     basin_ham_synapse(ham, &(basin_synapse){.name = "memory",
-                                            .energy = basin_synapse_memory,
+                                            .kind = BASIN_SYNAPSE_MEMORY,
                                             .units = LETTERS,
                                             .hidden = {.name = "softmax"}});
     basin_ham_connect(ham, "memory", "pixels");

@@ -60,8 +60,8 @@ static basin_ham *build(basin_graph *graph) {
         basin_ham_layer(ham, &(basin_layer){.name = layer_name[l],
                                             .shape = BASIN_SHAPE(width[l]),
                                             .lagrangian = lagrangian[l]});
-    basin_ham_synapse(ham, &(basin_synapse){.name = "looks", .energy = basin_synapse_linear});
-    basin_ham_synapse(ham, &(basin_synapse){.name = "kind", .energy = basin_synapse_linear});
+    basin_ham_synapse(ham, &(basin_synapse){.name = "looks", .kind = BASIN_SYNAPSE_LINEAR});
+    basin_ham_synapse(ham, &(basin_synapse){.name = "kind", .kind = BASIN_SYNAPSE_LINEAR});
     basin_ham_connect(ham, "looks", "picture, name");
     basin_ham_connect(ham, "kind", "name, family");
     return ham;

@@ -12,10 +12,11 @@ static const char *const path[2] = {"example_block.safetensors", "example_block.
 static void save(const char *file, basin_store *store) {
     basin_bundle *bundle;
     must(basin_bundle_new(&bundle, NULL, &error));
-    for (int i = 0; i < basin_store_count(store); i++) {
+    const char *name;
+    for (int i = 0; (name = basin_store_name(store, i)); i++) {
         basin_tensor tensor;
-        must(basin_store_get(&tensor, store, basin_store_name(store, i), &error));
-        must(basin_bundle_add(bundle, basin_store_name(store, i), &tensor, &error));
+        must(basin_store_get(&tensor, store, name, &error));
+        must(basin_bundle_add(bundle, name, &tensor, &error));
     }
     must(basin_bundle_meta_set(bundle, "hopfield", "relu", &error));
     must(basin_bundle_meta_set(bundle, "alpha", "0.1", &error));
@@ -30,8 +31,9 @@ static void print(const basin_bundle *bundle) {
         printf("  %-6s %s %s\n", basin_bundle_name(bundle, i), basin_dtype_name(tensor->dtype),
                basin_shape_print(shape, tensor->shape));
     }
-    for (size_t i = 0; i < basin_bundle_meta_count(bundle); i++)
-        printf("  %s = %s\n", basin_bundle_meta_key(bundle, i), basin_bundle_meta_value(bundle, i));
+    const char *key, *value;
+    for (size_t i = 0; (key = basin_bundle_meta_at(bundle, i, &value)); i++)
+        printf("  %s = %s\n", key, value);
 }
 
 static bool equal(const basin_bundle *a, const basin_bundle *b) {
@@ -71,10 +73,11 @@ int main(void) {
     printf("the two are %s\n", equal(bundle[0], bundle[1]) ? "equal" : "different");
 
     /* Into another store: from here on a plan made on it computes with the weights of the file. */
-    for (size_t i = 0; i < basin_bundle_count(bundle[0]); i++)
+    size_t states = basin_bundle_count(bundle[0]);
+    for (size_t i = 0; i < states; i++)
         must(basin_store_write(fresh, basin_bundle_name(bundle[0], i),
                                basin_bundle_at(bundle[0], i), &error));
-    printf("%d states loaded\n", basin_store_count(fresh));
+    printf("%zu states loaded\n", states);
 
     /* A wrong file is one clear line, not a crash. */
     basin_bundle *none;

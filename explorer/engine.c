@@ -294,7 +294,7 @@ EXPORT int explorer_picture_descend(double *energy, const float *patches, const 
     basin_block_bound bound = {.block = &picture.block, .pattern = &pattern};
     basin_energy whole = basin_block_energy(&bound);
     basin_substep turn = {.terms = (unsigned)terms};
-    basin_descent_spec spec = {.steps = steps, .alpha = alpha, .turn = &turn, .turns = 1};
+    basin_descent_spec spec = {.steps = steps, .alpha = alpha, .substep = &turn, .substeps = 1};
     float *x = realloc(picture.x, (size_t)(steps + 1) * (size_t)count * sizeof *x);
     if (!x) return refuse("out of memory", -1);
     picture.x = x, picture.steps = steps;
@@ -397,7 +397,7 @@ EXPORT int explorer_sudoku_descend(float *likelihood, double *energy, const int3
     basin_store *store = sudoku.engine.store;
     sight s = {.likelihood = likelihood, .energy = energy, .steps = steps};
     basin_substep turn = {.move = decay};
-    basin_descent_spec spec = {.steps = steps, .alpha = n.alpha, .turn = &turn, .turns = 1};
+    basin_descent_spec spec = {.steps = steps, .alpha = n.alpha, .substep = &turn, .substeps = 1};
     basin_stop stop = {.observe = see_board, .context = &s};
     basin_descent *descent = NULL;
     basin_descent_result result = {0};

@@ -170,7 +170,7 @@ static basin_expr attention(const void *context, basin_expr g) {
     const model *m = context;
     basin_expr K = basin_einsum("nd,hyd->nhy", g, m->wk);
     basin_expr Q = basin_einsum("nd,hyd->nhy", g, m->wq);
-    basin_expr lse = basin_attention_lse(Q, K, m->beta, NULL, NULL, &m->neighbours); /* [N, H] */
+    basin_expr lse = basin_attention_lse(Q, K, m->beta, &m->neighbours, NULL); /* [N, H] */
     return basin_neg(basin_sum_all(basin_div(lse, m->beta)));
 }
 
@@ -220,7 +220,7 @@ static void build_output(model *m, int64_t nodes) {
 
     /* Equations 10 and 14: x = E y + lambda */
     basin_expr x = basin_add(basin_matmul(m->feature, m->emb_w), m->emb_b);
-    x = basin_add(x, basin_gather(m->pos, m->place));
+    x = basin_add(x, basin_take(m->pos, 0, m->place));
 
     /* Equations 6, 17 to 19, T times: x <- x - alpha dE/dg. Equation 17 is that gradient. */
     basin_descent_spec descent = {.steps = (int)set.steps, .alpha = set.alpha};
@@ -336,9 +336,9 @@ static double validate(double test[2], const data *d, const double *p) {
 static void run(double *f1, double *area, data *d, basin_engine *engine, int64_t number) {
     const int64_t seed = set.seed + number;
     double *p = malloc(sizeof(double[d->view.nodes])), best = -1, test[2], loss;
-    basin_trainer_spec spec = {.adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
+    basin_trainer_spec spec = {.optimizer = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8},
                                .schedule = {0, set.epochs, set.rate, set.rate, set.rate}};
-    basin_trainer trainer = {0};
+    basin_trainer *trainer = NULL;
     basin_store *store;
     basin_plan *plan;
     sample whole, seen;
@@ -356,11 +356,11 @@ static void run(double *f1, double *area, data *d, basin_engine *engine, int64_t
             draw_sample(&seen, d, set.fraction, seed, epoch);
             build(&m, d, &seen);
             must(basin_trainer_new(&trainer, store, &m.params, m.loss, &spec, &error));
-            write_sample(trainer.plan, &m, d, &seen);
+            write_sample(basin_trainer_plan(trainer), &m, d, &seen);
             free_sample(&seen);
         }
-        trainer.step = epoch;
-        must(basin_trainer_step(&loss, &trainer, &error));
+        basin_trainer_set_step(trainer, epoch);
+        must(basin_trainer_step(&loss, trainer, &error));
         must(basin_plan_run(plan, &error));
         read_output(p, plan, all.probability, BASIN_F64);
         double score = validate(test, d, p);
@@ -369,7 +369,7 @@ static void run(double *f1, double *area, data *d, basin_engine *engine, int64_t
         fflush(stdout);
         if (score > best) best = score, *f1 = test[0], *area = test[1];
         if (epoch + 1 == set.epochs || set.fraction < 1)
-            basin_trainer_free(&trainer), free_model(&m);
+            basin_trainer_free(trainer), free_model(&m);
     }
     printf("split %lld: test macro-F1 %.6f, AUC %.6f\n", (long long)number, *f1, *area);
     basin_plan_free(plan);

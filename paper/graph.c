@@ -120,7 +120,7 @@ typedef struct model {
     int32_t *pair;                      /* [E, 2] query, key: of the next batch */
     int64_t tokens, pairs, graphs;      /* in it so far */
     basin_expr adjacency, output, loss; /* [E, H] [B, classes] [] */
-    basin_trainer trainer;
+    basin_trainer *trainer;
     basin_plan *plan; /* of the output */
 } model;
 
@@ -137,7 +137,8 @@ static basin_expr attention(const void *context, basin_expr g) {
     const model *m = b->model;
     basin_expr K = basin_einsum("nd,hyd->nhy", g, b->wk);
     basin_expr Q = basin_einsum("nd,hyd->nhy", g, b->wq);
-    basin_expr lse = basin_attention_lse(Q, K, b->beta, m->adjacency, b->mix, &m->pattern);
+    basin_expr lse = basin_attention_lse(
+        Q, K, b->beta, &m->pattern, &(basin_lse_options){.scale = m->adjacency, .mix = b->mix});
     return basin_neg(basin_sum_all(basin_div(lse, b->beta))); /* lse [N, H] */
 }
 
@@ -163,8 +164,8 @@ static basin_expr build_adjacency(const model *m, basin_expr x) {
     basin_expr shifted = basin_stack((basin_expr[]){before, x, after}, 3, 1), sum = NULL;
     for (int turn = 0; turn < 3; turn++) {
         basin_expr gram = basin_pair_dot(shifted, basin_roll(shifted, 1, -turn), &m->pattern);
-        basin_expr tap = basin_diagonal(basin_roll(m->conv, 2, -turn), 1, 2); /* [H, 3] */
-        basin_expr part = basin_matmul_t(gram, false, tap, true);             /* [E, H] */
+        basin_expr tap = basin_einsum("htt->ht", basin_roll(m->conv, 2, -turn)); /* [H, 3] */
+        basin_expr part = basin_matmul_t(gram, false, tap, true);                /* [E, H] */
         sum = sum ? basin_add(sum, part) : part;
     }
     return basin_mul(sum, apply(m->edge, m->input[EDGE])); /* A' */
@@ -242,7 +243,7 @@ static void build(model *m, int64_t N, int64_t E) {
         basin_energy energy = {term, 2, layer_norm, &m->block[i]};
         x = basin_descend(&energy, x, &descent, NULL);
     }
-    m->output = apply(m->decoder, basin_gather(x, m->input[FIRST]));
+    m->output = apply(m->decoder, basin_take(x, 0, m->input[FIRST]));
     basin_expr right = basin_sum(basin_mul(m->input[TARGET], m->output), -1, 1);
     basin_expr surprise = basin_sub(basin_logsumexp(m->output, -1), right);
     m->loss = basin_sum_all(basin_mul(m->input[WEIGHT], surprise));
@@ -316,7 +317,7 @@ static model *model_for(basin_store *store, const int64_t *graph, int64_t count)
         if (m->level == level) return m;
     build(m, (int64_t)(t[0] + level * t[1]), (int64_t)(p[0] + level * p[1]));
     basin_trainer_spec spec = {
-        .adamw = {.beta1 = 0.9, .beta2 = set.beta2, .epsilon = 1e-8, .weight_decay = set.decay},
+        .optimizer = {.beta1 = 0.9, .beta2 = set.beta2, .epsilon = 1e-8, .weight_decay = set.decay},
         .schedule = {set.warmup * per, set.epochs * per, set.rate_first, set.rate, set.rate_last}};
     m->level = level;
     m->params.adjust = centralise;
@@ -327,7 +328,7 @@ static model *model_for(basin_store *store, const int64_t *graph, int64_t count)
 }
 
 static void load(model *m, const int64_t *graph, int64_t count, int64_t epoch, int64_t step) {
-    basin_plan *plan = epoch < 0 ? m->plan : m->trainer.plan;
+    basin_plan *plan = epoch < 0 ? m->plan : basin_trainer_plan(m->trainer);
     basin_pairs pairs;
     const int32_t seed[2] = {(int32_t)set.seed, (int32_t)step};
     m->tokens = m->pairs = m->graphs = 0;
@@ -353,8 +354,8 @@ static double pass(basin_store *store, const int64_t *order, int64_t epoch, int6
         model *m = model_for(store, order + at, count);
         load(m, order + at, count, epoch, *step);
         if (epoch >= 0) {
-            m->trainer.step = *step;
-            must(basin_trainer_step(&loss, &m->trainer, &error));
+            basin_trainer_set_step(m->trainer, *step);
+            must(basin_trainer_step(&loss, m->trainer, &error));
             sum += loss * (double)count;
             continue;
         }

@@ -97,7 +97,7 @@ static basin_expr attention(const void *context, basin_expr g) {
     basin_expr beta = basin_full(m->params.graph, BASIN_SHAPE(set.heads), set.beta);
     basin_expr K = basin_einsum("bnd,hyd->bnhy", g, m->wk);
     basin_expr Q = basin_einsum("bnd,hyd->bnhy", g, m->wq);
-    basin_expr lse = basin_attention_lse(Q, K, beta, NULL, NULL, pairs); /* [B, N, H] */
+    basin_expr lse = basin_attention_lse(Q, K, beta, pairs, NULL); /* [B, N, H] */
     return basin_neg(basin_sum(basin_div(lse, beta), 1, 2));
 }
 
@@ -233,15 +233,15 @@ static void train(model *m, basin_store *store, const basin_pictures *pictures) 
     const int64_t B = set.batch, N = tokens(), per_epoch = basin_pictures_count(pictures) / B;
     float *replaced = malloc(sizeof(float[B * N])), *occluded = malloc(sizeof(float[B * N]));
     basin_trainer_spec spec = {
-        .adamw = {.beta1 = 0.9,
-                  .beta2 = set.beta2,
-                  .epsilon = 1e-8,
-                  .weight_decay = set.decay,
-                  .clip = set.clip},
+        .optimizer = {.beta1 = 0.9,
+                      .beta2 = set.beta2,
+                      .epsilon = 1e-8,
+                      .weight_decay = set.decay,
+                      .clip = set.clip},
         .schedule = {set.warmup * per_epoch, set.epochs * per_epoch, set.rate_first, set.rate,
                      set.rate_last},
     };
-    basin_trainer trainer;
+    basin_trainer *trainer;
     must(basin_trainer_new(&trainer, store, &m->params, m->loss, &spec, &error));
     must(basin_params_init(&m->params, store, (uint64_t)set.seed, &error));
     basin_picture_feed *feed = open_feed(pictures, NULL, 0, true);
@@ -252,10 +252,10 @@ static void train(model *m, basin_store *store, const basin_pictures *pictures) 
         for (int64_t i = 0; i < B; i++)
             draw_mask(replaced + i * N, occluded + i * N, set.keep, (uint64_t)set.seed ^ MASK_SEED,
                       (uint64_t)(step * B + i));
-        write_input(trainer.plan, m->patches, batch.values, BASIN_F32);
-        write_input(trainer.plan, m->replaced, replaced, BASIN_F32);
-        write_input(trainer.plan, m->occluded, occluded, BASIN_F32);
-        must(basin_trainer_step(&loss, &trainer, &error));
+        write_input(basin_trainer_plan(trainer), m->patches, batch.values, BASIN_F32);
+        write_input(basin_trainer_plan(trainer), m->replaced, replaced, BASIN_F32);
+        write_input(basin_trainer_plan(trainer), m->occluded, occluded, BASIN_F32);
+        must(basin_trainer_step(&loss, trainer, &error));
         sum += loss;
         if ((step + 1) % per_epoch) continue;
         printf("epoch %lld: loss %.9g\n", (long long)((step + 1) / per_epoch),
@@ -264,7 +264,7 @@ static void train(model *m, basin_store *store, const basin_pictures *pictures) 
         sum = 0;
     }
     basin_picture_feed_free(feed);
-    basin_trainer_free(&trainer);
+    basin_trainer_free(trainer);
     free(replaced), free(occluded);
 }
 

@@ -280,7 +280,7 @@ static void recall(recalled *r, const memory *m, basin_engine *engine, const flo
     must(basin_store_write(engine->store, "keys", &m->keys, &error));
     basin_expr x = basin_input(engine->graph, "x", shape);
     write_formula(&f, m, engine->graph);
-    basin_descent_spec spec = {.steps = steps, .alpha = 1, .turn = &f.turn, .turns = 1};
+    basin_descent_spec spec = {.steps = steps, .alpha = 1, .substep = &f.turn, .substeps = 1};
     basin_stop stop = {.tolerance = 1e-6};
     must(basin_engine_descend(engine, &r->path, &f.energy, &start, &spec, &stop, &error));
     read_end(r, m, &f, engine, x);

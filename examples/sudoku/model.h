@@ -62,14 +62,15 @@ typedef struct net {
 /* Candidate d of a cell that shows s begins as row 0 of `shown` if s is 0, 1 if s is d, else 2. */
 static basin_expr first_tokens(const net *n) {
     basin_shape shape = BASIN_SHAPE(n->batch, n->tokens, n->dim);
-    if (n->side) return basin_reshape(basin_gather(n->shown, n->board), shape);
+    if (n->side) return basin_reshape(basin_take(n->shown, 0, n->board), shape);
     int32_t row[(DIGITS + 1) * DIGITS];
     for (int i = 0; i < (DIGITS + 1) * DIGITS; i++)
         row[i] = i < DIGITS ? 0 : i / DIGITS == i % DIGITS + 1 ? 1 : 2;
-    basin_expr index = basin_index_constant(n->graph, row, BASIN_SHAPE((DIGITS + 1) * DIGITS));
+    basin_tensor rows = basin_tensor_view(row, BASIN_I32, BASIN_SHAPE((DIGITS + 1) * DIGITS));
+    basin_expr index = basin_constant(n->graph, &rows);
     basin_shape by_digit = BASIN_SHAPE(DIGITS + 1, DIGITS * n->dim);
-    basin_expr table = basin_reshape(basin_gather(n->shown, index), by_digit);
-    return basin_reshape(basin_gather(table, n->board), shape);
+    basin_expr table = basin_reshape(basin_take(n->shown, 0, index), by_digit);
+    return basin_reshape(basin_take(table, 0, n->board), shape);
 }
 
 /* Squares begin small, so that at first what the board shows outweighs them; with three times
@@ -254,7 +255,7 @@ static basin_expr decay(const void *context, basin_expr force, basin_expr x, bas
 static basin_expr next(const net *n, basin_expr x) {
     basin_energy energy = energy_of(n);
     basin_substep turn = {.move = decay};
-    basin_descent_spec spec = {.steps = 1, .alpha = n->alpha, .turn = &turn, .turns = 1};
+    basin_descent_spec spec = {.steps = 1, .alpha = n->alpha, .substep = &turn, .substeps = 1};
     return basin_descend(&energy, x, &spec, NULL);
 }
 
@@ -343,7 +344,8 @@ typedef struct training {
 
 typedef struct trainer {
     net net;
-    basin_trainer trainer;
+    basin_trainer *trainer;
+    int64_t step;
     basin_expr label, average;     /* inputs: [B * cells] or -1 if given; [] of the average */
     basin_expr fresh, start, path; /* inputs [B, 1, 1]: begin anew; deviations of noise */
     basin_expr seed, pool, answer; /* index [2]; states [B, tokens, D]; [B * cells] at their end */
@@ -366,7 +368,7 @@ static basin_expr loss_of(const trainer *t, const training *how) {
         basin_expr one = basin_sum_all(basin_cross_entropy_labels(digits(n, x), t->label));
         sum = sum ? basin_add(sum, one) : one;
     }
-    basin_statistic_update((basin_params *)&n->params, t->pool, x);
+    basin_param_set_statistic((basin_params *)&n->params, t->pool, x);
     basin_expr empty = basin_sum_all(basin_one_hot(t->label, n->side ? 2 : DIGITS));
     return basin_scale(basin_div(sum, empty), 1 / (double)how->steps);
 }
@@ -376,20 +378,20 @@ static void add_averages(basin_params *p, int count, basin_expr keep) {
     for (int i = 0; i < count; i++) {
         basin_expr now = p->param[i].state;
         const char *name = basin_expr_name(now) + strlen("train.");
-        basin_expr mean = basin_statistic_add(p, "", name, basin_expr_shape(now), (basin_init){0});
+        basin_expr mean = basin_param_add(p, "", name, basin_expr_shape(now), (basin_init){0});
         basin_expr apart = basin_mul(basin_sub(mean, now), keep);
-        basin_statistic_update(p, mean, basin_add(now, apart));
+        basin_param_set_statistic(p, mean, basin_add(now, apart));
     }
 }
 
 static void trainer_new(trainer *t, const model *m, const training *how, int64_t per_epoch) {
     basin_trainer_spec spec = {
-        .adamw = {.beta1 = 0.9,
-                  .beta2 = 0.99,
-                  .epsilon = 1e-8,
-                  .weight_decay = 0.01,
-                  .clip = 1,
-                  .decay_of = basin_decay_matrices},
+        .optimizer = {.beta1 = 0.9,
+                      .beta2 = 0.99,
+                      .epsilon = 1e-8,
+                      .weight_decay = 0.01,
+                      .clip = 1,
+                      .decay_matrices_only = true},
         .schedule = {per_epoch / 2, per_epoch * how->epochs, 0, how->rate, how->last}};
     basin_shape each = BASIN_SHAPE(how->batch, 1, 1);
     net *n = &t->net;
@@ -402,8 +404,8 @@ static void trainer_new(trainer *t, const model *m, const training *how, int64_t
     t->start = basin_input(n->graph, "start", each);
     t->path = basin_input(n->graph, "path", each);
     t->seed = basin_index(n->graph, "seed", BASIN_SHAPE(2));
-    t->pool =
-        basin_statistic_add(&n->params, "", "pool", basin_expr_shape(n->start), (basin_init){0});
+    t->pool = basin_param_add(&n->params, "", "pool", basin_expr_shape(n->start), (basin_init){0});
+    basin_param_set_statistic(&n->params, t->pool, NULL);
     t->answer = basin_argmax(digits(n, t->pool), 1);
     basin_expr loss = loss_of(t, how);
     add_averages(&n->params, weights, t->average);
@@ -423,7 +425,7 @@ static void trainer_new(trainer *t, const model *m, const training *how, int64_t
 
 static void trainer_free(trainer *t) {
     basin_plan_free(t->reads);
-    basin_trainer_free(&t->trainer);
+    basin_trainer_free(t->trainer);
     net_free(&t->net);
     free(t->item);
     free(t->number);
@@ -480,10 +482,10 @@ static bool is_right(const trainer *t, const puzzles *p, int64_t i) {
 }
 
 static double take_step(trainer *t, const training *how, const puzzles *p, const int64_t *order) {
-    int64_t step = t->trainer.step, batch = how->batch;
+    int64_t step = t->step++, batch = how->batch;
     double average = fmin(how->average, (double)step / (double)(step + 10)), loss;
     int32_t seed[2] = {(int32_t)how->seed, (int32_t)step};
-    basin_plan *plan = t->trainer.plan;
+    basin_plan *plan = basin_trainer_plan(t->trainer);
     for (int64_t i = 0; i < batch; i++)
         if (t->number[i] > 0) begin(t, how, p, order, i);
     wait_for_front(t, how, p);
@@ -494,7 +496,7 @@ static double take_step(trainer *t, const training *how, const puzzles *p, const
     write_to(plan, t->start, t->number + batch, BASIN_F32);
     if (how->noise > 0) write_to(plan, t->path, t->number + 2 * batch, BASIN_F32);
     write_to(plan, t->seed, seed, BASIN_I32);
-    must(basin_trainer_step(&loss, &t->trainer, &error));
+    must(basin_trainer_step(&loss, t->trainer, &error));
     basin_tensor now = basin_tensor_borrow(t->now, BASIN_I32, basin_expr_shape(t->answer));
     must(basin_plan_run(t->reads, &error));
     must(basin_plan_read(&now, t->reads, t->answer, &error));

@@ -189,7 +189,7 @@ static void searcher_new(searcher *s, const model *m, const puzzles *p, const se
     watch *w = &s->watch;
     basin_substep turn = {.move = decay};
     net_new(n, m, batch, "");
-    basin_descent_spec spec = {.steps = 1, .alpha = n->alpha, .turn = &turn, .turns = 1};
+    basin_descent_spec spec = {.steps = 1, .alpha = n->alpha, .substep = &turn, .substeps = 1};
     basin_energy whole = energy_of(n);
     basin_shape shape = basin_expr_shape(n->start);
     must(basin_descent_new(&s->descent[1], store, &whole, n->graph, shape, &spec, NULL, &error));
@@ -338,7 +338,7 @@ static void run_part(searcher *s, bool noisy, int64_t offset, int64_t steps, uin
     basin_descent_result result;
     basin_substep turn = {.move = decay};
     basin_descent_spec spec = {
-        .steps = (int)steps, .alpha = s->net.alpha, .turn = &turn, .turns = 1};
+        .steps = (int)steps, .alpha = s->net.alpha, .substep = &turn, .substeps = 1};
     basin_stop stop = {.observe = see, .context = &s->watch, .seed = seed};
     basin_descent *descent = s->descent[noisy ? 0 : 1];
     s->watch.offset = offset;

@@ -88,7 +88,7 @@ static basin_expr nrgpt_steps(network *n, basin_expr x) {
     if (!nrgpt) return NULL;
     /* The substeps turn a force into a step: P times it. */
     basin_descent_spec spec = {
-        .steps = (int)c->steps, .alpha = 1, .turn = nrgpt->turn, .turns = nrgpt->turns};
+        .steps = (int)c->steps, .alpha = 1, .substep = nrgpt->turn, .substeps = nrgpt->turns};
     return basin_descend(&nrgpt->energy, x, &spec, n->energy);
 }
 
@@ -106,8 +106,7 @@ static basin_expr norm(network *n, basin_expr x, const char *layer, const char *
                        const char *bias, bool biased) {
     basin_shape D = BASIN_SHAPE(n->c.dim);
     basin_expr gamma = basin_param_add(&n->params, layer, gain, D, one);
-    basin_expr delta =
-        biased ? basin_param_add(&n->params, layer, bias, D, zero) : basin_full(n->graph, D, 0);
+    basin_expr delta = biased ? basin_param_add(&n->params, layer, bias, D, zero) : NULL;
     return basin_layernorm(x, gamma, delta, 1e-5);
 }
 
@@ -117,17 +116,10 @@ static basin_expr gelu(basin_expr z) {
     return basin_scale(basin_mul(z, gate), 0.5);
 }
 
-/* softmax(q k' / sqrt(Y)) v of each head over the tokens up to each, all [B, N, H, Y]. The fused
- * operation has no dropout of the softmax: with dropout the scores are kept in memory. */
+/* softmax(q k' / sqrt(Y)) v of each head over the tokens up to each, all [B, N, H, Y]. */
 static basin_expr attention(const network *n, basin_expr q, basin_expr k, basin_expr v) {
-    if (!n->seed || n->c.dropout == 0)
-        return basin_softmax_attention(q, k, v, NULL, NULL, &BASIN_CAUSAL_PAIRS);
-    double scale = 1 / sqrt((double)(n->c.dim / n->c.heads));
-    basin_expr seen = basin_tri(n->graph, n->tokens, n->tokens, 0);
-    basin_expr score = basin_scale(basin_einsum("bqhy,bkhy->bhqk", q, k), scale);
-    score = basin_where(seen, score, basin_scalar(n->graph, -1e30));
-    basin_expr share = basin_dropout(basin_softmax(score, -1), n->c.dropout, n->seed);
-    return basin_einsum("bhqk,bkhy->bqhy", share, v);
+    basin_softmax_options options = {.dropout = n->c.dropout, .seed = n->seed};
+    return basin_softmax_attention(q, k, v, &BASIN_CAUSAL_PAIRS, &options);
 }
 
 /* First values as in GPT-2: what is added to the tokens is drawn smaller, so that their variance
@@ -165,7 +157,7 @@ static void network_new(network *n, const config *c, int64_t windows, int64_t to
     basin_shape table = BASIN_SHAPE(c->vocabulary, c->dim);
     basin_expr tok = basin_param_add(p, "", "tok", table, small);
     basin_expr pos = basin_param_add(p, "", "pos", BASIN_SHAPE(c->context, c->dim), small);
-    basin_expr x = basin_reshape(basin_gather(tok, n->ids), BASIN_SHAPE(windows, tokens, c->dim));
+    basin_expr x = basin_reshape(basin_take(tok, 0, n->ids), BASIN_SHAPE(windows, tokens, c->dim));
     x = basin_add(x, basin_slice(pos, 0, 0, tokens));
     x = basin_dropout(x, c->gpt ? c->dropout : c->dropout_step, n->seed);
     if (!c->gpt) x = nrgpt_steps(n, x);

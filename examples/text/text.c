@@ -298,12 +298,12 @@ static double seconds_now(void) {
 }
 
 /* AdamW; the rate rises linearly from 0, then falls as a cosine. Vectors do not decay. */
-static void trainer_new(basin_trainer *trainer, const batch *b, model *m) {
+static void trainer_new(basin_trainer **trainer, const batch *b, model *m) {
     const settings *s = &m->s;
     basin_schedule schedule = {s->warmup, s->iterations, 0, s->rate, s->last_rate};
-    basin_trainer_spec spec = {.adamw = BASIN_OPTIMIZER_DEFAULT, .schedule = schedule};
-    spec.adamw.weight_decay = s->decay;
-    spec.adamw.decay_of = basin_decay_matrices;
+    basin_trainer_spec spec = {.optimizer = BASIN_OPTIMIZER_DEFAULT, .schedule = schedule};
+    spec.optimizer.weight_decay = s->decay;
+    spec.optimizer.decay_matrices_only = true;
     basin_expr loss = basin_mean_all(network_loss(&b->n, b->label));
     must(basin_params_init(&b->n.params, m->engine.store, (uint64_t)s->seed, &error));
     must(basin_trainer_new(trainer, m->engine.store, &b->n.params, loss, &spec, &error));
@@ -320,9 +320,9 @@ static double train_step(basin_trainer *trainer, batch *b, const tokens *t, int6
     for (int64_t row = 0; row < b->n.windows; row++)
         batch_fill(b, row, t, (int64_t)basin_random_below(&random, places));
     basin_tensor seeds = basin_tensor_view(dropout, BASIN_I32, BASIN_SHAPE(2));
-    must(basin_plan_write(trainer->plan, b->n.ids, &b->id, &error));
-    must(basin_plan_write(trainer->plan, b->label, &b->next, &error));
-    must(basin_plan_write(trainer->plan, b->n.seed, &seeds, &error));
+    must(basin_plan_write(basin_trainer_plan(trainer), b->n.ids, &b->id, &error));
+    must(basin_plan_write(basin_trainer_plan(trainer), b->label, &b->next, &error));
+    must(basin_plan_write(basin_trainer_plan(trainer), b->n.seed, &seeds, &error));
     must(basin_trainer_step(&loss, trainer, &error));
     return loss;
 }
@@ -332,7 +332,7 @@ static void run(model *m, const char *output, const tokens *t, const tokens *val
     const settings *s = &m->s;
     batch b;
     evaluation e;
-    basin_trainer trainer;
+    basin_trainer *trainer;
     double best = INFINITY, loss = 0, seconds = 0;
     batch_new(&b, m, true);
     trainer_new(&trainer, &b, m);
@@ -340,7 +340,7 @@ static void run(model *m, const char *output, const tokens *t, const tokens *val
     fprintf(stderr, "%d parameters\n", (int)basin_params_total(&b.n.params));
     for (int64_t step = 0, since = 1; step < s->iterations; step++, since++) {
         double began = seconds_now();
-        loss += train_step(&trainer, &b, t, s->seed, step);
+        loss += train_step(trainer, &b, t, s->seed, step);
         seconds += seconds_now() - began;
         if (since < s->every && step + 1 < s->iterations) continue;
         double found = evaluate(&e, validation);
@@ -350,7 +350,7 @@ static void run(model *m, const char *output, const tokens *t, const tokens *val
         loss = seconds = 0, since = 0;
     }
     batch_free(&e.b);
-    basin_trainer_free(&trainer);
+    basin_trainer_free(trainer);
     batch_free(&b);
 }
 

@@ -62,7 +62,7 @@ int main(void) {
     basin_expr q = basin_input(engine.graph, "q", BASIN_SHAPE(1, 196, 12, 64));
     basin_expr k = drawn(&engine, "k", BASIN_SHAPE(1, 196, 12, 64));
     basin_expr beta = basin_full(engine.graph, BASIN_SHAPE(12), 0.125);
-    basin_expr lse = basin_attention_lse(q, k, beta, NULL, NULL, &pattern);
+    basin_expr lse = basin_attention_lse(q, k, beta, &pattern, NULL);
     basin_expr both[2] = {lse, basin_grad(lse, q)};
     printf("attention and its force, 12 heads, 196 tokens  %.2f ms\n",
            fastest(&engine, both, 2, q));

@@ -37,7 +37,7 @@ typedef struct basin_compute {
     /* With such storage: products (and attention over all pairs) of fewer multiply-adds gain
      * nothing from narrow factors and are computed in float, results and all. 0: 2^26, or 2^20 on
      * cpu; 1: none are left out. */
-    double narrow_least;
+    double narrow_min;
     /* The bytes that a plan may need for results and inputs; 0: what the device has free. A plan
      * that needs more is refused before anything is allocated, with a message that suggests what to
      * change. */
@@ -53,10 +53,10 @@ BASIN_API basin_status basin_backend_open(basin_backend **backend, const basin_c
 BASIN_API basin_status basin_backend_open_like(basin_backend **backend, const basin_backend *other,
                                                basin_error *error);
 BASIN_API void basin_backend_close(basin_backend *backend);
-BASIN_API const char *basin_backend_name(const basin_backend *backend);
-BASIN_API basin_dtype basin_backend_dtype(const basin_backend *backend);
 typedef struct basin_backend_info {
     size_t size;         /* sizeof(basin_backend_info), set by the caller */
+    const char *name;    /* "ref", "cpu" or "cuda" */
+    basin_dtype dtype;   /* in which it computes: F64 or F32 */
     int threads;         /* that compute; 0 on a device */
     basin_dtype storage; /* in which plans store intermediate results */
     size_t free_bytes;   /* that could still be allocated; SIZE_MAX where that is not known */

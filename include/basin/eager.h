@@ -5,7 +5,7 @@
  *     basin_eager *eager = NULL;
  *     basin_eager_open(&eager, NULL, &error);
  *     basin_eager_attention at = {.dtype = BASIN_F32, .batch = 8, .queries = 196, .keys = 196,
- *                                 .heads = 12, .width = 64, .q = q, .k = k, .beta = beta,
+ *                                 .heads = 12, .head_dim = 64, .q = q, .k = k, .beta = beta,
  *                                 .lse = lse};
  *     basin_eager_run(eager, BASIN_EAGER_LSE, &at, &error);
  *     basin_eager_close(eager);
@@ -58,19 +58,31 @@ typedef enum basin_eager_operation {
  * addresses. R is double on ref and float elsewhere. Results that are NULL are not computed.
  *
  * Heads may also be entries of the batch: [batch, H, N, Y] of one beta is [batch H, N, 1, Y]. */
+
+/* Operands and results of the operations with values, beside those of basin_eager_attention. */
+typedef struct basin_eager_values {
+    size_t size;                            /* sizeof this struct; 0: as in version 1.0 */
+    bool heads_first;                       /* tokens are [batch, H, N, Y] */
+    int64_t key_heads, value_dim;           /* key_heads divides `heads` */
+    double factor;                          /* of the scores */
+    bool bias_repeats[3], abias_repeats[3]; /* along batch, heads, queries: broadcast */
+    const void *v;                          /* T [batch, keys, key_heads, value_dim] */
+    const void *bias;      /* R [batch, H, queries, keys], a list's [batch, pairs, H]; NULL: 0 */
+    const void *c;         /* T [batch, queries, H, value_dim], cotangent of o */
+    const void *av;        /* T like v; these and a, b: tangents, NULL: 0 */
+    const void *abias;     /* R like bias */
+    const void *ac;        /* T like c */
+    void *o, *dv;          /* T like c, v; values and second, reverse */
+    void *dbias;           /* R like bias without repeating */
+    void *gv, *gbias, *gc; /* like v, dbias, c; second */
+} basin_eager_values;
+
 typedef struct basin_eager_attention {
     size_t size; /* sizeof this struct; 0: as in version 1.0 */
     basin_dtype dtype;
-    int64_t batch, queries, keys, heads, width;
+    int64_t batch, queries, keys, heads, head_dim;
     bool exclude_self, causal; /* all pairs but query == key, but key > query */
     bool tf32;                 /* cuda: floats may be rounded to 10 bits for products */
-    /* Used only by the operations with values: whether tokens are [batch, H, N, Y]; the number of
-     * key heads, which divides the number of query heads, and the width of the values; the axes
-     * (batch, heads, queries) along which the biases are broadcast. */
-    bool heads_first;
-    int64_t key_heads, value_width;
-    double factor;
-    bool bias_repeats[3], abias_repeats[3];
     /* A list of pairs, the same for all entries of the batch: basin/pairs.h makes it. Without it
      * (row NULL) all pairs count. */
     int64_t pairs;
@@ -80,29 +92,21 @@ typedef struct basin_eager_attention {
     const int32_t *query;  /* [pairs] */
     const int32_t *pair;   /* [pairs] */
     const void *q;         /* T [batch, queries, H, Y] */
-    const void *k;         /* T [batch, keys, H, Y] */
-    const void *beta;      /* R [H] */
+    const void *k;         /* T [batch, keys, H, Y], with values [batch, keys, key_heads, Y] */
+    const void *beta;      /* R [H]; this, scale, w, and their gradients: not with values */
     const void *scale;     /* R [batch, queries, keys, H], a list's [pairs, H]; NULL: 1 */
     const void *w;         /* R [batch, queries, H]; force, reverse */
-    const void *a;         /* T like q, cotangent of dq; reverse; NULL: 0 */
-    const void *b;         /* T like k, cotangent of dk; reverse; NULL: 0 */
-    const void *v;         /* T [batch, keys, key_heads, value_width] */
-    const void *bias;      /* R [batch, H, queries, keys], a list's [batch, pairs, H]; NULL: 0 */
-    const void *c;         /* T [batch, queries, H, value_width], cotangent of o */
-    const void *av;        /* T like v; these and a, b: tangents, NULL: 0 */
-    const void *abias;     /* R like bias */
-    const void *ac;        /* T like c */
+    const void *a;         /* T like q, cotangent of dq, or tangent of q; NULL: 0 */
+    const void *b;         /* T like k, cotangent of dk, or tangent of k; NULL: 0 */
     void *lse;             /* R [batch, queries, H]; lse, force */
-    void *dq, *dk;         /* T; force */
+    void *dq, *dk;         /* T; force, values reverse */
     void *dbeta, *dscale;  /* R; force */
-    void *gq, *gk;         /* T; reverse */
+    void *gq, *gk;         /* T; reverse, values second */
     void *gw;              /* R like w; reverse */
     void *gbeta, *gscale;  /* R; reverse */
-    void *o, *dv;          /* T like c, v; values and second, reverse */
-    void *dbias;           /* R like bias without repeating */
-    void *gv, *gbias, *gc; /* like v, dbias, c; second */
-    void *workspace;       /* basin_eager_workspace bytes, at a multiple of 64; NULL: taken for the
-                              call, not on cuda */
+    const basin_eager_values *values; /* of the operations with values; NULL for others */
+    void *workspace; /* basin_eager_workspace bytes, at a multiple of 64; NULL: taken for the call,
+                        not on cuda */
     size_t workspace_bytes;
     void *stream; /* cuda: a cudaStream_t, on which all is queued; NULL is CUDA's default one */
 } basin_eager_attention;
@@ -137,15 +141,16 @@ BASIN_API basin_status basin_eager_run_plan(const basin_eager_plan *run, basin_e
 
 /* ---- custom calls of XLA ---- */
 
-/* Handlers for jax.ffi, which basin.jax registers. `call` is an XLA_FFI_CallFrame, the result an
- * XLA_FFI_Error or NULL; src/engine/eager/xla.c says what they take. */
-BASIN_API void *basin_xla_attention_host(void *call);
-BASIN_API void *basin_xla_attention_cuda(void *call);
-BASIN_API void *basin_xla_plan(void *call);
+/* Handlers for jax.ffi, which basin.jax registers: "attention_host", "attention_cuda" or "plan";
+ * NULL for any other name. `call` is an XLA_FFI_CallFrame, the result an XLA_FFI_Error or NULL;
+ * src/engine/eager/xla.c says what they take. */
+typedef void *basin_xla_handler(void *call);
+BASIN_API basin_xla_handler *basin_xla_handler_named(const char *name);
 
-/* How basin_xla_plan finds what a call names: the function is asked once for a name, from any
- * thread, one at a time. What it returns (NULL: unknown; from, to and stream are not read) and the
- * plan's backend belong to these calls from then on, as long as the process lives. */
+/* How the handler "plan" finds what a call names, in the whole process: XLA passes handlers no
+ * context, and its own table of handlers is also one per process. The function is asked once for a
+ * name, from any thread, one at a time. What it returns (NULL: unknown; from, to and stream are not
+ * read) and the plan's backend belong to these calls from then on, as long as the process lives. */
 typedef const basin_eager_plan *basin_xla_find(const char *name);
 BASIN_API void basin_xla_set_find(basin_xla_find *find);
 

@@ -70,18 +70,16 @@ BASIN_API basin_expr basin_energy_force(const basin_energy *energy, basin_expr g
 /* ---- the paper's energies; tokens g [B, N, D] or [N, D]; results [B] or [] ---- */
 
 /* E = -sum over heads and queries C of (1 / beta) log sum over keys B of exp(beta K_B . Q_C);
- * wk, wq [H, Y, D], beta [H]; scale and mix as in basin_attention_lse, or NULL. */
+ * wk, wq [H, Y, D], beta [H]; pattern and options as in basin_attention_lse. */
 BASIN_API basin_expr basin_energy_attention(basin_expr g, basin_expr wk, basin_expr wq,
-                                            basin_expr beta, basin_expr scale, basin_expr mix,
-                                            const basin_pattern *pattern);
+                                            basin_expr beta, const basin_pattern *pattern,
+                                            const basin_lse_options *options);
 
 typedef enum basin_hopfield {
     BASIN_HOPFIELD_RELU,    /* G(z) = relu(z)^2 / 2 */
     BASIN_HOPFIELD_POWER,   /* G(z) = relu(z)^n / n */
     BASIN_HOPFIELD_SOFTMAX, /* log sum over memories of exp z */
 } basin_hopfield;
-/* By name: "relu", "power" or "softmax"; relu for any other. */
-BASIN_API basin_hopfield basin_hopfield_named(const char *name);
 
 /* E = -sum over tokens and memories of G(xi_mu . g); xi [M, D]. `power` is the n of POWER. */
 BASIN_API basin_expr basin_energy_hopfield(basin_expr g, basin_expr xi, basin_hopfield kind,
@@ -93,45 +91,54 @@ BASIN_API basin_expr basin_energy_hopfield(basin_expr g, basin_expr xi, basin_ho
 typedef enum basin_norm {
     BASIN_NORM_LAYER, /* of each token: gamma (x - mean) / sqrt(var + epsilon) + delta */
     BASIN_NORM_RMS,   /* the same without the mean: gamma x / sqrt(mean of x^2 + epsilon) + delta */
-    /* GraphNorm (Cai et al. 2021): normalizes each feature over the nodes of a graph and subtracts
-     * a learnt fraction of their mean: gamma (x - a (2 - a) mean) / sqrt(mean of (x - a mean)^2 +
-     * epsilon) + delta, a [D]. Tokens that belong to no graph get the layer norm. */
-    BASIN_NORM_GRAPH,
 } basin_norm;
+
+/* What a block may have beyond the paper's, for tokens [N, D] that are nodes of graphs, with a list
+ * of pairs for their edges. */
+typedef struct basin_block_graph {
+    size_t size;       /* sizeof this struct; 0: as in version 1.0 */
+    int64_t couplings; /* heads, of width Y, of couplings: E = -sum over pairs (C, B) and heads
+                          of c[pair, h] Q_C . K_B, quadratic; 0: none */
+    int64_t neighbour_heads; /* U, of width Y: memories see a token beside U sums of its pairs, sum
+                                over B of c[pair, u] V_u g_B; 0: none */
+    int64_t pair_features;   /* P: numbers of a pair that c of both is linear in */
+    int64_t facts;           /* A: numbers of a pair that bias its score; 0: none */
+    bool degree_scalers;     /* what a token receives of its pairs counts 1 + w . [l, 1 / l], l the
+                                logarithm of 2 + its neighbours, w [2] learnt for each head, 0 at
+                                first */
+    /* GraphNorm (Cai et al. 2021) in place of the layer norm: normalizes each feature over the
+     * nodes of a graph and subtracts a learnt fraction of their mean: gamma (x - a (2 - a) mean) /
+     * sqrt(mean of (x - a mean)^2 + epsilon) + delta, a [D]. Tokens that belong to no graph get the
+     * block's norm. */
+    bool graph_norm;
+} basin_block_graph;
 
 typedef struct basin_block_config {
     size_t size;                            /* sizeof this struct; 0: as in version 1.0 */
     int64_t dim, heads, head_dim, memories; /* D, H, Y, M */
     bool no_attention, no_hopfield;         /* the paper's ablations */
     basin_hopfield hopfield;
-    double power;              /* of BASIN_HOPFIELD_POWER */
-    double epsilon;            /* of the layer norm; 0 means 1e-5 */
-    double beta;               /* first (or fixed) inverse temperature; 0 means 1 / sqrt(Y) */
-    bool learn_beta;           /* one beta per head, trained */
-    bool positive_gamma;       /* optimizers keep gamma above 0, so that the energy falls */
-    bool mix;                  /* head mixing [H, H], trained, as in the published graph code */
-    basin_init init_query;     /* of wk and wq; a zero `init` means N(0, 0.002), the paper's */
-    basin_init init_memory;    /* of xi; zero means N(0, 0.02) */
-    int64_t couplings;         /* heads, of width Y, of couplings: E = -sum over pairs (C, B) and
-                                  heads of c[pair, h] Q_C . K_B, quadratic; 0: none */
-    int64_t coupling_features; /* P: numbers of a pair that choose among them */
-    int64_t neighbour_heads;   /* U, of width Y: memories see a token beside U sums of its pairs,
-                                  sum over B of c[pair, u] V_u g_B, c linear in the P numbers */
-    int64_t facts;             /* A: numbers of a pair that bias its score; 0: none */
+    double power;           /* of BASIN_HOPFIELD_POWER */
+    double epsilon;         /* of the layer norm; 0 means 1e-5 */
+    double beta;            /* first (or fixed) inverse temperature; 0 means 1 / sqrt(Y) */
+    bool learn_beta;        /* one beta per head, trained */
+    bool positive_gamma;    /* optimizers keep gamma above 0, so that the energy falls */
+    bool mix;               /* head mixing [H, H], trained, as in the published graph code */
+    basin_init init_query;  /* of wk and wq; a zero `init` means N(0, 0.002), the paper's */
+    basin_init init_memory; /* of xi; zero means N(0, 0.02) */
     basin_norm norm;
-    bool degree_scalers; /* what a token receives of its pairs counts 1 + w . [l, 1 / l], l the
-                            logarithm of 2 + its neighbours, w [2] learnt for each head, 0 at
-                            first */
+    const basin_block_graph *graph; /* NULL: none of it; read only by basin_block_declare */
 } basin_block_config;
 
 /* The block's parameters as expressions; those that the configuration leaves out are NULL. */
 typedef struct basin_block {
     basin_block_config config;
+    basin_block_graph graph; /* a copy of the configuration's; zeros without it */
     basin_expr wk, wq, xi, gamma, delta, beta, mix;
     basin_expr ck, cq, ce; /* of couplings: [H', Y, D] [H', Y, D] [P, H'] */
     basin_expr nv, ne;     /* of sums over neighbours: [U, Y, D] [P, U]; xi is [M, D + U Y] then */
     basin_expr we;         /* of facts: [A, H] */
-    basin_expr mean_part;  /* a of BASIN_NORM_GRAPH: [D] */
+    basin_expr mean_part;  /* a of the norm over graphs: [D] */
     basin_expr wd, cd, nd; /* of degree scalers: [H, 2] [H', 2] [U, 2] */
 } basin_block;
 
@@ -142,22 +149,28 @@ BASIN_API basin_status basin_block_declare(basin_block *block, basin_params *par
 /* g of each token by itself: the layer norm, or BASIN_NORM_RMS. */
 BASIN_API basin_expr basin_block_norm(const basin_block *block, basin_expr x);
 
+/* What a basin_block_graph reads of the pairs and tokens. */
+typedef struct basin_block_graph_inputs {
+    size_t size; /* sizeof this struct; 0: as in version 1.0 */
+    /* For couplings and sums over neighbours: numbers of the pairs [pairs, P], and how much each
+     * pair counts [pairs], 0 where the list is padded. */
+    basin_expr features, strength;
+    /* Facts of the pairs [pairs, A]; the score of a pair becomes beta K . Q + facts . we, in place
+     * of any multiplier. */
+    basin_expr facts;
+    /* For the norm: the graph of each token, an index [N], -1 for none, and one over the nodes of
+     * each graph [G]. */
+    basin_expr owner, share;
+} basin_block_graph_inputs;
+
 /* The block among given pairs, as an energy with terms "attention", "hopfield" and "couplings". The
  * returned object points to `bound`, which points to the block and the pattern. */
 typedef struct basin_block_bound {
     size_t size; /* sizeof this struct; 0: as in version 1.0 */
     const basin_block *block;
     const basin_pattern *pattern;
-    basin_expr scale; /* per-pair score multipliers, or NULL */
-    /* Where the block has couplings or sums over neighbours: numbers of the pairs [pairs, P], and
-     * how much each pair counts [pairs], 0 where the list is padded. */
-    basin_expr features, strength;
-    /* Where the block has facts: those of the pairs [pairs, A]; the score of a pair becomes
-     * beta K . Q + facts . we, in place of any multiplier. */
-    basin_expr facts;
-    /* With BASIN_NORM_GRAPH: the graph of each token, an index [N], -1 for none, and one over the
-     * nodes of each graph [G]. */
-    basin_expr owner, share;
+    basin_expr scale;                      /* per-pair score multipliers, or NULL */
+    const basin_block_graph_inputs *graph; /* of a block with a basin_block_graph; NULL: none */
 } basin_block_bound;
 BASIN_API basin_energy basin_block_energy(const basin_block_bound *bound);
 /* Intermediate results of a block at activations g [N, D] among a list of pairs. */
@@ -181,7 +194,7 @@ typedef struct basin_substep {
      * token, multiplied by a matrix, projected, or with an addend that is not a gradient. NULL: the
      * force itself. */
     basin_expr (*move)(const void *context, basin_expr force, basin_expr x, basin_expr t);
-    /* A retraction or proximal map: basin_to_sphere, basin_to_box, basin_shrink. NULL: none. */
+    /* A retraction such as basin_to_sphere, or a proximal map. NULL: none. */
     basin_expr (*project)(const void *context, basin_expr x, basin_expr t);
     const void *context; /* must outlive the building of expressions */
 } basin_substep;
@@ -192,7 +205,7 @@ typedef struct basin_substep {
  * dE/dg, whatever alpha is. Gradients are those of the fixed point: of a linear system, solved to
  * within `accuracy` (relative) by `products` products with the energy's Hessian at most. Memory is
  * that of one step. basin_store_take_convergence gives the statistics. The activation must be the
- * gradient of a Lagrangian, as layer norms are; no noise, no turns. */
+ * gradient of a Lagrangian, as layer norms are; no noise, no substeps. */
 typedef struct basin_implicit {
     bool on;
     double until, accuracy; /* 0: 1e-4 and 1e-3 */
@@ -208,20 +221,15 @@ typedef struct basin_descent_spec {
     double noise;           /* Langevin: sqrt(alpha) N(0, noise^2) is added to each step */
     basin_expr seed;        /* index [2], for noise; a basin_descent has its own */
     bool recompute; /* unrolled: keep one token tensor per step, recompute the rest in reverse */
-    const basin_substep
-        *turn; /* [turns] one after the other in every step (attention, then memories);
-               NULL: one along the force of all terms. Noise comes with the last */
-    int turns;
+    /* [substeps] one after the other in every step (attention, then memories); NULL: one along the
+     * force of all terms. Noise comes with the last. */
+    const basin_substep *substep;
+    int substeps;
     basin_implicit implicit; /* basin_descend only */
 } basin_descent_spec;
 
-/* x with every `group` neighbours of the last axis at length 1, and the part of a force that is
- * tangent to those spheres; x cut to [low, high]; x drawn towards 0 by lambda, and 0 where it is
- * nearer: sign(x) relu(|x| - lambda), the proximal map of lambda |x|. */
+/* x with every `group` neighbours of the last axis at length 1: a retraction for `project`. */
 BASIN_API basin_expr basin_to_sphere(basin_expr x, int64_t group);
-BASIN_API basin_expr basin_to_tangent(basin_expr force, basin_expr x, int64_t group);
-BASIN_API basin_expr basin_to_box(basin_expr x, double low, double high);
-BASIN_API basin_expr basin_shrink(basin_expr x, basin_expr lambda);
 
 /* The tokens after all steps. Where `trace` is not NULL, trace[t * terms + p] becomes term p before
  * step t, for t = 0 .. steps (the last: at the end). */

@@ -58,11 +58,10 @@ BASIN_API basin_expr basin_index(basin_graph *graph, const char *name, basin_sha
 BASIN_API basin_expr basin_state(basin_graph *graph, const char *name, basin_shape shape);
 BASIN_API basin_expr basin_scalar(basin_graph *graph, double value);
 BASIN_API basin_expr basin_full(basin_graph *graph, basin_shape shape, double value);
-/* A tensor of constants, copied from the host; and one of indices, for basin_gather or a pattern:
- * making a plan fails where they lie beyond what they index. */
+/* A tensor of constants, copied from the host. A tensor of I32 gives an index tensor, for
+ * basin_take or a pattern, and making a plan fails where an index is out of range; a tensor of any
+ * other type gives numbers. */
 BASIN_API basin_expr basin_constant(basin_graph *graph, const basin_tensor *tensor);
-BASIN_API basin_expr basin_index_constant(basin_graph *graph, const int32_t *number,
-                                          basin_shape shape);
 /* 0, 1, .., count - 1; at most as many as a float counts, BASIN_MAX_ARANGE. */
 enum { BASIN_MAX_ARANGE = 1 << 24 };
 BASIN_API basin_expr basin_arange(basin_graph *graph, int64_t count);
@@ -144,20 +143,15 @@ BASIN_API basin_expr basin_concat(const basin_expr *parts, int count, int axis);
 BASIN_API basin_expr basin_expand_dims(basin_expr a, int axis, int count);
 /* Tensors of one shape side by side along a new axis. */
 BASIN_API basin_expr basin_stack(const basin_expr *parts, int count, int axis);
-/* Every step-th element from `start` on; the axis reversed; the axis rotated by a number of
- * elements.
- */
-BASIN_API basin_expr basin_stride(basin_expr a, int axis, int64_t start, int64_t step);
-BASIN_API basin_expr basin_flip(basin_expr a, int axis);
+/* `count` elements: start, start + step, ..; a negative step reverses their order. */
+BASIN_API basin_expr basin_stride(basin_expr a, int axis, int64_t start, int64_t count,
+                                  int64_t step);
+/* The axis rotated by a number of elements. */
 BASIN_API basin_expr basin_roll(basin_expr a, int axis, int64_t by);
-/* The elements with equal places on two axes, which vanish; theirs becomes the last axis. */
-BASIN_API basin_expr basin_diagonal(basin_expr a, int axis, int other);
-/* Elements along an axis chosen by index [n]; -1 gives zeros. */
+/* Elements along an axis chosen by index [n], such as rows of a table (axis 0); -1 gives zeros. */
 BASIN_API basin_expr basin_take(basin_expr a, int axis, basin_expr index);
 /* Sums of the elements up to and with each. */
 BASIN_API basin_expr basin_cumsum(basin_expr a, int axis);
-/* Rows of a table [V, ...] chosen by index [n]; -1 gives a row of zeros. */
-BASIN_API basin_expr basin_gather(basin_expr table, basin_expr index);
 /* [rows, ...]: row index[i] is the sum of its values [n, ...]. */
 BASIN_API basin_expr basin_scatter(basin_expr values, basin_expr index, int64_t rows);
 
@@ -175,9 +169,12 @@ BASIN_API basin_expr basin_softmax(basin_expr a, int axis);
  * the gradient of its conjugate, [.., n] -> [..], as softmax is of log-sum-exp: max over p of p.z -
  * Omega(p), with Omega the negative entropy of Tsallis (2 for sparsemax, 1.5 for entmax15) or |p| -
  * 1 (normmax2). Derivatives of any order hold the support. */
-BASIN_API basin_expr basin_sparsemax(basin_expr a);
-BASIN_API basin_expr basin_entmax15(basin_expr a);
-BASIN_API basin_expr basin_normmax2(basin_expr a);
+typedef enum basin_sparse_kind {
+    BASIN_SPARSE_SPARSEMAX,
+    BASIN_SPARSE_ENTMAX15,
+    BASIN_SPARSE_NORMMAX2,
+} basin_sparse_kind;
+BASIN_API basin_expr basin_sparse_softmax(basin_expr a, basin_sparse_kind kind);
 
 /* The (first) position of the largest element of an axis, which vanishes: an index tensor. */
 BASIN_API basin_expr basin_argmax(basin_expr a, int axis);
@@ -189,8 +186,8 @@ BASIN_API basin_expr basin_top_k(basin_expr a, int64_t count, int axis, basin_ex
  * label -1. */
 BASIN_API basin_expr basin_cross_entropy_labels(basin_expr scores, basin_expr label);
 
-/* gamma (x - mean) / sqrt(var + epsilon) + delta over the last axis; gamma [] or [D], delta
- * [D]. */
+/* gamma (x - mean) / sqrt(var + epsilon) + delta over the last axis; gamma [] or [D], delta [D];
+ * NULL: 0. */
 BASIN_API basin_expr basin_layernorm(basin_expr x, basin_expr gamma, basin_expr delta,
                                      double epsilon);
 
@@ -219,9 +216,9 @@ template <class... Operand> inline basin_expr basin_einsum(const char *spec, Ope
 /* Convolution (cross-correlation) over x [B, h, w, C] with kernel [kh, kw, C, O]; zeros around:
  * `same` pads so that out = ceil(in / stride), otherwise nothing is padded. */
 BASIN_API basin_expr basin_conv2d(basin_expr x, basin_expr kernel, int stride, bool same);
-/* Pooling over windows, [B, h, w, C], without padding. */
-BASIN_API basin_expr basin_avgpool2d(basin_expr x, int window, int stride);
-BASIN_API basin_expr basin_maxpool2d(basin_expr x, int window, int stride);
+/* Pooling over windows, [B, h, w, C], without padding; ties go to the lowest index. */
+typedef enum basin_pool { BASIN_POOL_NONE, BASIN_POOL_AVERAGE, BASIN_POOL_MAX } basin_pool;
+BASIN_API basin_expr basin_pool2d(basin_expr x, basin_pool kind, int window, int stride);
 
 /* Custom pointwise operations, for functions that the operations above cannot express.
  *
@@ -290,27 +287,36 @@ static const basin_pattern BASIN_CAUSAL_PAIRS = {false, true, NULL, NULL, NULL, 
 static const basin_pattern BASIN_EARLIER_PAIRS = {true, true, NULL, NULL, NULL, NULL, NULL, 0};
 
 /* log-sum-exp of the scores of each query and head, the heart of energy attention:
- *     z[q, k, h] = scale[pair, h] * sum over g of beta[g] (Q[q, g] . K[k, g]) mix[g, h]
+ *     z[q, k, h] = sum over g of beta[g] (Q[q, g] . K[k, g]) mix[g, h], times scale[pair, h] or
+ *                  plus bias[pair, h]
  * out[q, h] = log of the sum over keys k of exp z[q, k, h]; 0 for a query without keys.
- * q [.., Nq, H, Y], k [.., Nk, H, Y], beta [H]; scale [pairs, H] and mix [H, H] may be NULL (1 and
- * the identity). One fused kernel computes it, one its gradient (the force), one the gradient of
- * that; memory grows with tokens or pairs, never with their product or with pairs x Y. */
+ * q [.., Nq, H, Y], k [.., Nk, H, Y], beta [H]. One fused kernel computes it, one its gradient (the
+ * force), one the gradient of that; memory grows with tokens or pairs, never with their product or
+ * with pairs x Y. pattern NULL: all pairs. */
+typedef struct basin_lse_options {
+    size_t size;            /* sizeof this struct; 0: as in version 1.0 */
+    basin_expr scale, bias; /* [pairs, H], one of them; NULL: 1 and 0 */
+    basin_expr mix;         /* [H, H]; NULL: the identity */
+} basin_lse_options;
 BASIN_API basin_expr basin_attention_lse(basin_expr q, basin_expr k, basin_expr beta,
-                                         basin_expr scale, basin_expr mix,
-                                         const basin_pattern *pattern);
-/* The same with numbers that are added to the scores in place of those that multiply them:
- *     z[q, k, h] = bias[pair, h] + sum over g of beta[g] (Q[q, g] . K[k, g]) mix[g, h] */
-BASIN_API basin_expr basin_attention_lse_biased(basin_expr q, basin_expr k, basin_expr beta,
-                                                basin_expr bias, basin_expr mix,
-                                                const basin_pattern *pattern);
-/* softmax(scale Q K^T + bias) V of each head: out [.., Nq, H, V] of q [.., Nq, H, Y], k [.., Nk, K,
+                                         const basin_pattern *pattern,
+                                         const basin_lse_options *options);
+/* softmax(beta Q K^T + bias) V of each head: out [.., Nq, H, V] of q [.., Nq, H, Y], k [.., Nk, K,
  * Y] and v [.., Nk, K, V], where each of the K heads is shared by H / K heads of queries; 0 for a
- * query without keys. scale is a number or [H], NULL: 1 / sqrt(Y). bias [.., H, Nq, Nk], of which
- * all but the last may be 1 or missing, of a list [pairs, H]; NULL: none. It can be differentiated
- * twice with respect to all of them; memory grows as that of basin_attention_lse does. */
+ * query without keys. It can be differentiated twice with respect to all of them; memory grows as
+ * that of basin_attention_lse does. */
+typedef struct basin_softmax_options {
+    size_t size;     /* sizeof this struct; 0: as in version 1.0 */
+    basin_expr beta; /* [] or [H]; NULL: 1 / sqrt(Y) */
+    basin_expr bias; /* [.., H, Nq, Nk], of which all but the last may be 1 or missing; for a list
+                        [pairs, H]; NULL: 0 */
+    double
+        dropout; /* the share of the softmax that becomes 0, as by basin_dropout; not for lists */
+    basin_expr seed; /* index [2] of its draws; NULL: no dropout */
+} basin_softmax_options;
 BASIN_API basin_expr basin_softmax_attention(basin_expr q, basin_expr k, basin_expr v,
-                                             basin_expr scale, basin_expr bias,
-                                             const basin_pattern *pattern);
+                                             const basin_pattern *pattern,
+                                             const basin_softmax_options *options);
 /* Per pair of a CSR list: x[q, h] . z[k, h], [pairs, H]; and its reverse, sums of w[pair, h] z[k,
  * h] for each query. x [Nq, H, Y], z [Nk, H, Y], w [pairs, H]. */
 BASIN_API basin_expr basin_pair_dot(basin_expr x, basin_expr z, const basin_pattern *pattern);

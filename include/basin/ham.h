@@ -20,12 +20,13 @@
  *     basin_ham_layer(ham, &(basin_layer){.name = "image", .shape = BASIN_SHAPE(784)});
  *     basin_ham_layer(ham, &(basin_layer){.name = "label", .shape = BASIN_SHAPE(10),
  *                                         .lagrangian = {.name = "softmax"}});
- *     basin_ham_synapse(ham, &(basin_synapse){.name = "memory", .energy = basin_synapse_hidden,
+ *     basin_ham_synapse(ham, &(basin_synapse){.name = "memory", .kind = BASIN_SYNAPSE_HIDDEN,
  *                                             .units = 500, .hidden = {.name = "relu"}});
  *     basin_ham_connect(ham, "memory", "image, label");
  *
- *     basin_expr x[2], end[2], mask[2] = {basin_scalar(graph, 0), NULL};
- *     basin_ham_inputs(ham, x, 100);
+ *     basin_expr x[2] = {basin_input(graph, "image", BASIN_SHAPE(100, 784)),
+ *                        basin_input(graph, "label", BASIN_SHAPE(100, 10))};
+ *     basin_expr end[2], mask[2] = {basin_scalar(graph, 0), NULL};
  *     basin_ham_descend(ham, end, x, &(basin_ham_spec){.steps = 4, .dt = 0.5, .mask = mask}, NULL);
  *     basin_expr label = basin_ham_activation(ham, 1, end[1]);
  *     ... a loss of `label`, and basin_optimizer_new(&adamw, basin_ham_params(ham), loss, ...)
@@ -57,6 +58,7 @@ BASIN_API void basin_ham_free(basin_ham *ham);
 /* ---- layers ---- */
 
 typedef struct basin_layer {
+    size_t size; /* sizeof this struct; 0: as in version 1.0 */
     const char *name;
     basin_shape shape; /* of one sample, any rank up to 7 */
     basin_lagrangian lagrangian;
@@ -72,8 +74,7 @@ BASIN_API int basin_ham_layer(basin_ham *ham, const basin_layer *layer);
 typedef struct basin_synapse basin_synapse;
 
 /* The energy of a synapse between `count` activations g, each [B, layer shape]: an expression whose
- * first axis is the batch; what is left is summed. The library's synapses and a user's own are such
- * functions. Parameters come from basin_ham_parameter. */
+ * first axis is the batch; what is left is summed. Parameters come from basin_ham_parameter. */
 typedef basin_expr basin_synapse_function(basin_ham *ham, const basin_synapse *synapse,
                                           const basin_expr *g, int count);
 
@@ -84,16 +85,50 @@ typedef enum basin_rows {
     BASIN_ROWS_SUMMED, /* the sum of the rows */
 } basin_rows;
 
-typedef enum basin_pool { BASIN_POOL_NONE, BASIN_POOL_AVERAGE, BASIN_POOL_MAXIMUM } basin_pool;
+/* Synapses of the library, and what each of them reads. */
+typedef enum basin_synapse_kind {
+    BASIN_SYNAPSE_CUSTOM, /* `energy` */
+    /* -<b, g> for one layer. b as the vector of `rows`, starts at 0. */
+    BASIN_SYNAPSE_BIAS,
+    /* -sum W[a, b, ..] g1[a] g2[b] .. for one layer or more; w [n1, n2, ..]. For two layers the
+     * usual matrix, -g1 W g2. `bias` adds -<b, g> for the last layer. */
+    BASIN_SYNAPSE_LINEAR,
+    /* Dense associative memory: -L(Xi g) with `units` memories xi [units, n] of one layer. `hidden`
+     * softmax (the default) is the log-sum-exp -1/beta ln sum e^(beta xi.g), "repu3" the cubic one,
+     * identity the classical Hopfield network -1/2 sum (xi.g)^2. With `normalize` each memory has
+     * length 1; with `distance` -|xi - g|^2 / 2 replaces xi.g. */
+    BASIN_SYNAPSE_MEMORY,
+    /* -L(W1'g1 + W2'g2 + .. (+ b)): `units` hidden neurons integrated out; w1 [n1, units], w2, ..
+     * Columns have length 1 with `normalize`. `hidden` is relu by default. */
+    BASIN_SYNAPSE_HIDDEN,
+    /* -sum over heads of L(W g1 g2 ..): the same for products; w [heads, units, n1, n2, ..]. */
+    BASIN_SYNAPSE_TENSOR,
+    /* -sum over heads of L(sum over rows i of g1[i] W g2[i]); w [heads, units, D1, D2]. A layer of
+     * one row meets all rows of the other. `hidden` is softmax by default. */
+    BASIN_SYNAPSE_MIXER,
+    /* -<g2, pool(conv(g1))> between [h, w, C] and [h', w', O]; w [kernel, kernel, C, O]. `bias`
+     * adds
+     * -<b, g2> with b [O]. */
+    BASIN_SYNAPSE_CONV2D,
+    /* Energy attention of `heads` heads of `head_dim`: -sum over heads and queries of 1/beta ln sum
+     * over keys e^(beta Q.K), queries from the first layer, keys from the second (or the same, if
+     * one is given), tokens [.., D]. wq, wk [heads, head_dim, D]. hidden.beta is [] or [heads],
+     * 1/sqrt(head_dim) by default; another `hidden` than softmax is taken over all pairs' scores.
+     * `normalize` puts one layer norm (norm_gamma [], norm_delta [head_dim]) over queries and keys.
+     * `pattern` says which pairs. */
+    BASIN_SYNAPSE_ATTENTION,
+} basin_synapse_kind;
 
-/* A synapse and its settings; each function reads those named beside it below. */
+/* A synapse and its settings. */
 struct basin_synapse {
+    size_t size;      /* sizeof this struct; 0: as in version 1.0 */
     const char *name; /* its parameters are "NAME.w" and so on */
-    basin_synapse_function *energy;
+    basin_synapse_kind kind;
+    basin_synapse_function *energy; /* of a custom one */
     basin_rows rows;
-    int64_t units, heads, width;
+    int64_t units, heads, head_dim;
     basin_lagrangian hidden; /* of the hidden neurons, which have no time constant */
-    bool bias, normalise, distance;
+    bool bias, normalize, distance;
     int kernel, stride; /* stride 0 means 1 */
     bool valid;         /* no padding; otherwise out = ceil(in / stride) */
     basin_pool pool;
@@ -103,34 +138,9 @@ struct basin_synapse {
     void *context;    /* passed to a custom function */
 };
 
-/* -<b, g> for one layer. b as the vector of `rows`, starts at 0. */
-BASIN_API basin_synapse_function basin_synapse_bias;
-/* -sum W[a, b, ..] g1[a] g2[b] .. for one layer or more; w [n1, n2, ..]. For two layers the usual
- * matrix, -g1 W g2. `bias` adds -<b, g> for the last layer. */
-BASIN_API basin_synapse_function basin_synapse_linear;
-/* Dense associative memory: -L(Xi g) with `units` memories xi [units, n] of one layer. `hidden`
- * softmax (the default) is the log-sum-exp -1/beta ln sum e^(beta xi.g), "repu3" the cubic one,
- * identity the classical Hopfield network -1/2 sum (xi.g)^2. With `normalize` each memory has
- * length 1; with `distance` -|xi - g|^2 / 2 replaces xi.g. */
-BASIN_API basin_synapse_function basin_synapse_memory;
-/* -L(W1'g1 + W2'g2 + .. (+ b)): `units` hidden neurons integrated out; w1 [n1, units], w2, ..
- * Columns have length 1 with `normalize`. `hidden` is relu by default. */
-BASIN_API basin_synapse_function basin_synapse_hidden;
-/* -sum over heads of L(W g1 g2 ..): the same for products; w [heads, units, n1, n2, ..]. */
-BASIN_API basin_synapse_function basin_synapse_tensor;
-/* -sum over heads of L(sum over rows i of g1[i] W g2[i]); w [heads, units, D1, D2]. A layer of one
- * row meets all rows of the other. `hidden` is softmax by default. */
-BASIN_API basin_synapse_function basin_synapse_mixer;
-/* -<g2, pool(conv(g1))> between [h, w, C] and [h', w', O]; w [kernel, kernel, C, O]. `bias` adds
- * -<b, g2> with b [O]. */
-BASIN_API basin_synapse_function basin_synapse_conv2d;
-/* Energy attention of `heads` heads of `width`: -sum over heads and queries of 1/beta ln sum over
- * keys e^(beta Q.K), queries from the first layer, keys from the second (or the same, if one is
- * given), tokens [.., D]. wq, wk [heads, width, D]. hidden.beta is [] or [heads], 1/sqrt(width) by
- * default; another `hidden` than softmax is taken over all pairs' scores. `normalize` puts one
- * layer norm (norm_gamma [], norm_delta [width]) over queries and keys. `pattern` says which pairs.
- */
-BASIN_API basin_synapse_function basin_synapse_attention;
+/* The synapse's energy at `count` activations g, for custom ones that build on another. */
+BASIN_API basin_expr basin_synapse_energy(basin_ham *ham, const basin_synapse *synapse,
+                                          const basin_expr *g, int count);
 
 /* Adds a synapse, which connections use by its name. Its number or -1. */
 BASIN_API int basin_ham_synapse(basin_ham *ham, const basin_synapse *synapse);
@@ -154,8 +164,6 @@ BASIN_API const basin_params *basin_ham_params(const basin_ham *ham);
  * last. */
 BASIN_API const char *basin_ham_term_name(const basin_ham *ham, int term);
 
-/* An input [batch, shape] for the states of each layer. */
-BASIN_API void basin_ham_inputs(basin_ham *ham, basin_expr *x, int64_t batch);
 BASIN_API basin_expr basin_ham_activation(basin_ham *ham, int layer, basin_expr x);
 /* The sum of all terms, or of the connections' only; [batch]. */
 BASIN_API basin_expr basin_ham_energy(basin_ham *ham, const basin_expr *x, bool synapses_only);

@@ -47,13 +47,6 @@ BASIN_API const basin_tensor *basin_bundle_find(const basin_bundle *bundle, cons
 /* As find, with an error that names the file where there is none. */
 BASIN_API basin_status basin_bundle_get(const basin_tensor **tensor, const basin_bundle *bundle,
                                         const char *name, basin_error *error);
-/* As get, for a tensor that must have this type and shape; -1 in a shape is any size. */
-BASIN_API basin_status basin_bundle_expect(const basin_tensor **tensor, const basin_bundle *bundle,
-                                           const char *name, basin_dtype dtype, basin_shape shape,
-                                           basin_error *error);
-/* Adds an array that the bundle borrows. */
-BASIN_API basin_status basin_bundle_put(basin_bundle *bundle, const char *name, const void *data,
-                                        basin_dtype dtype, basin_shape shape, basin_error *error);
 BASIN_API size_t basin_bundle_count(const basin_bundle *bundle);
 BASIN_API const char *basin_bundle_name(const basin_bundle *bundle, size_t i);
 BASIN_API const basin_tensor *basin_bundle_at(const basin_bundle *bundle, size_t i);
@@ -62,13 +55,9 @@ BASIN_API const basin_tensor *basin_bundle_at(const basin_bundle *bundle, size_t
 BASIN_API basin_status basin_bundle_meta_set(basin_bundle *bundle, const char *key,
                                              const char *value, basin_error *error);
 BASIN_API const char *basin_bundle_meta(const basin_bundle *bundle, const char *key); /* or NULL */
-/* A number of the metadata, from `low` to `high`; an error names the file. */
-BASIN_API basin_status basin_bundle_number(double *value, const basin_bundle *bundle,
-                                           const char *key, double low, double high,
-                                           basin_error *error);
-BASIN_API size_t basin_bundle_meta_count(const basin_bundle *bundle);
-BASIN_API const char *basin_bundle_meta_key(const basin_bundle *bundle, size_t i);
-BASIN_API const char *basin_bundle_meta_value(const basin_bundle *bundle, size_t i);
+/* The i-th key, and its value where `value` is not NULL; NULL beyond the last. */
+BASIN_API const char *basin_bundle_meta_at(const basin_bundle *bundle, size_t i,
+                                           const char **value);
 
 /* Detects the format by content: npz where the file starts like a zip, else safetensors. npz arrays
  * may be f2 f4 f8 i1 i2 i4 i8 u1 or bool, in either byte order, in C or Fortran order, stored or

@@ -47,7 +47,7 @@ typedef basin_expr basin_lagrangian_function(basin_expr x, void *context);
 /* Parameters may be constants or any other expressions, learnable states among them; NULL and 0
  * stand for the defaults. A learnable beta is kept above 1e-6. */
 typedef struct basin_lagrangian {
-    const char *name;  /* of the table above; NULL: identity, or `own` if given. A number at the
+    const char *name;  /* of the table above; NULL: identity, or `custom` if given. A number at the
                           end is the power: "repu4" */
     basin_expr beta;   /* inverse temperature, 1; [] for softmax and ghostmax, else as x */
     basin_expr scale;  /* s of sigmoid, 1 */
@@ -58,8 +58,8 @@ typedef struct basin_lagrangian {
     double epsilon;    /* 1e-5 */
     int axis;          /* rows lie along this axis, counted from the end (-1 is the last); -1 */
     int axes;          /* and this many axes from there on, taken as one; 1 */
-    basin_lagrangian_function *own;
-    void *context; /* for `own` */
+    basin_lagrangian_function *custom;
+    void *context; /* for `custom` */
 } basin_lagrangian;
 
 /* L(x) and E(x) are summed over all but the first `batch` axes of x: 0 gives a number, 1 a number

@@ -30,8 +30,6 @@ BASIN_API basin_status basin_pairs_new(basin_pairs *pairs, int64_t queries, int6
                                        const int32_t *edge, int64_t count, int flags,
                                        basin_error *error);
 BASIN_API void basin_pairs_free(basin_pairs *pairs);
-/* The number of the pair (query, key), or -1. */
-BASIN_API int64_t basin_pairs_find(const basin_pairs *pairs, int32_t query, int32_t key);
 
 /* Index inputs "NAME.row", "NAME.key", ... for a list of up to `capacity` pairs among the given
  * maximum numbers of queries and keys, and writing a list into a plan: a shorter list is padded,

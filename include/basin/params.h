@@ -48,11 +48,9 @@ BASIN_API basin_expr basin_param_add(basin_params *params, const char *prefix, c
                                      basin_shape shape, basin_init init);
 /* Sets the `minimum` of a parameter of the list. */
 BASIN_API void basin_param_set_minimum(basin_params *params, basin_expr state, double minimum);
-/* A state that is initialized, copied and saved with the parameters, but that no optimizer touches:
- * a step of training sets it to the value of basin_statistic_update. */
-BASIN_API basin_expr basin_statistic_add(basin_params *params, const char *prefix, const char *name,
-                                         basin_shape shape, basin_init init);
-BASIN_API void basin_statistic_update(basin_params *params, basin_expr state, basin_expr value);
+/* Makes a parameter of the list a statistic, which is initialized, copied and saved with the
+ * parameters, but not trained: a step of training sets it to `next` (NULL: leaves it). */
+BASIN_API void basin_param_set_statistic(basin_params *params, basin_expr state, basin_expr next);
 /* How many numbers all parameters hold, without statistics. */
 BASIN_API int64_t basin_params_total(const basin_params *params);
 /* Draws first values for every parameter; parameter i uses stream i of the seed. */

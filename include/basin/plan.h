@@ -34,16 +34,15 @@ BASIN_API basin_status basin_store_write(basin_store *store, const char *name,
 /* A new tensor of the backend's type, which the caller frees. */
 BASIN_API basin_status basin_store_get(basin_tensor *tensor, basin_store *store, const char *name,
                                        basin_error *error);
-BASIN_API int basin_store_count(const basin_store *store);
+/* The name of state i; NULL beyond the last. */
 BASIN_API const char *basin_store_name(const basin_store *store, int i);
 
 /* Where the state lies in the backend's memory, to be read or (`change`) written; or NULL. */
 BASIN_API void *basin_store_memory(basin_store *store, const char *name, bool change);
 /* Plans made from now on compute in one arena, as large as the largest of them needs: for several
  * plans that run in turn, each read before the next runs. Reading a plan after another ran is an
- * error. Where runs are queued on a device, each plan keeps its own arena. */
-BASIN_API void basin_store_share_results(basin_store *store);
-BASIN_API bool basin_store_shares_results(const basin_store *store);
+ * error. Where runs are queued on a device, each plan keeps its own arena, and it returns false. */
+BASIN_API bool basin_store_share_results(basin_store *store);
 
 /* After a run, the state (a basin_state expression) holds the value. Every update reads what was
  * there before the run, whatever the order. */
@@ -123,7 +122,7 @@ BASIN_API basin_status basin_plan_read_scalar(double *value, basin_plan *plan, b
 typedef struct basin_convergence {
     size_t size;                 /* sizeof(basin_convergence), set by the caller */
     int64_t points, steps;       /* fixed points sought, and steps taken for all of them */
-    int64_t most_steps;          /* for one */
+    int64_t max_steps;           /* of one point */
     int64_t not_converged;       /* points that still moved by more than `until` at the end, */
     double change;               /* and the largest such move, of all points */
     int64_t solutions, products; /* systems solved, products with the Hessian for all of them */

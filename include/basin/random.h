@@ -32,8 +32,6 @@ BASIN_API double basin_random_normal_at(uint64_t seed, uint64_t stream, uint64_t
 
 /* Elements first .. first + count - 1 of a stream; equal to the functions above at each index (the
  * float forms round the double). Threads may fill disjoint ranges of one array. */
-BASIN_API void basin_random_fill_uniform(float *out /* [count] */, uint64_t seed, uint64_t stream,
-                                         uint64_t first, size_t count);
 BASIN_API void basin_random_fill_normal(float *out /* [count] */, uint64_t seed, uint64_t stream,
                                         uint64_t first, size_t count);
 BASIN_API void basin_random_fill_normal_f64(double *out /* [count] */, uint64_t seed,

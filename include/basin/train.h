@@ -34,6 +34,7 @@ typedef struct basin_optimizer_config {
     basin_optimizer_kind kind;
     /* Groups of parameters: what weight_decay and the rate are multiplied by for one of them; NULL:
      * 1 for all. A parameter of rate 0 stays as it is and counts in no norm. */
+    bool decay_matrices_only; /* no decay for numbers and vectors (biases, norms) */
     double (*decay_of)(void *context, basin_expr parameter);
     double (*rate_of)(void *context, basin_expr parameter);
     void *context; /* for both */
@@ -54,29 +55,6 @@ typedef struct basin_optimizer_config {
 #define BASIN_OPTIMIZER_DEFAULT                                                                    \
     { sizeof(basin_optimizer_config), 0.9, 0.99, 1e-8, 0.05, 1 }
 #endif
-/* For decay_of: 1 for matrices and higher, 0 for numbers and vectors (biases, norms). */
-BASIN_API double basin_decay_matrices(void *context, basin_expr parameter);
-
-/* The optimizer over a list of parameters: moments "NAME.m" and, for AdamW, "NAME.v" per parameter,
- * in the store. Write `rate` and call basin_optimizer_write before each run. */
-typedef struct basin_optimizer {
-    basin_optimizer_config config;
-    basin_expr rate;               /* input [], the learning rate */
-    basin_expr correct1, correct2; /* inputs [], 1 - beta^t */
-    basin_expr norm;               /* of the gradient before clipping; an output if requested */
-    basin_update *update;          /* [updates] for the plan */
-    int updates;
-} basin_optimizer;
-
-/* Differentiates `loss`, a scalar, with respect to every parameter and builds the updates. `config`
- * may be NULL: BASIN_OPTIMIZER_DEFAULT. */
-BASIN_API basin_status basin_optimizer_new(basin_optimizer *adamw, const basin_params *params,
-                                           basin_expr loss, const basin_optimizer_config *config,
-                                           basin_error *error);
-BASIN_API void basin_optimizer_free(basin_optimizer *adamw);
-/* The learning rate and the bias corrections of step t = 1, 2, ... */
-BASIN_API basin_status basin_optimizer_write(const basin_optimizer *adamw, basin_plan *plan,
-                                             int64_t t, double rate, basin_error *error);
 
 /* Linear from `first` at step 0 to `peak` at step `warmup`, then a cosine to `last` at step
  * `total`, where it stays. */
@@ -96,30 +74,36 @@ typedef struct basin_reduction {
 
 typedef struct basin_trainer_spec {
     size_t size; /* sizeof this struct; 0: as in version 1.0 */
-    basin_optimizer_config adamw;
+    basin_optimizer_config optimizer;
     basin_schedule schedule;
     const basin_expr *output; /* [outputs], readable from the plan besides the loss */
     int outputs;
     const basin_reduction *reduction; /* NULL: one process; gradients and update are one plan */
 } basin_trainer_spec;
 
-typedef struct basin_trainer {
-    basin_store *store;
-    basin_expr loss;
-    basin_optimizer adamw;
-    basin_schedule schedule;
-    basin_plan *plan; /* write a batch to it, then step */
-    int64_t step;     /* steps taken so far, over all runs */
-    /* With a reduction: `plan` leaves gradients "gradient.NAME" in the store, this one updates. */
-    basin_reduction reduction;
-    basin_plan *update;
-    basin_params gradients;
-} basin_trainer;
-
-BASIN_API basin_status basin_trainer_new(basin_trainer *trainer, basin_store *store,
+/* Plan, optimizer and schedule of one loss. The optimizer's moments are the states "NAME.m" and,
+ * for AdamW, "NAME.v" of each parameter in the store. Belongs to the thread of its store. */
+typedef struct basin_trainer basin_trainer;
+/* Differentiates `loss`, a scalar, with respect to every parameter. Without a loss (NULL) there is
+ * no plan: the caller computes the gradients, writes them to the store and calls
+ * basin_trainer_apply. */
+BASIN_API basin_status basin_trainer_new(basin_trainer **trainer, basin_store *store,
                                          const basin_params *params, basin_expr loss,
                                          const basin_trainer_spec *spec, basin_error *error);
 BASIN_API void basin_trainer_free(basin_trainer *trainer);
+/* Write a batch to it, then step. NULL without a loss. */
+BASIN_API basin_plan *basin_trainer_plan(const basin_trainer *trainer);
+typedef struct basin_trainer_info {
+    size_t size; /* sizeof(basin_trainer_info), set by the caller */
+    basin_store *store;
+    int64_t step; /* steps taken so far, over all runs */
+    /* With a reduction, or without a loss: the states "gradient.NAME", one per parameter, that the
+     * update reads; empty otherwise. */
+    const basin_params *gradients;
+} basin_trainer_info;
+BASIN_API void basin_trainer_get_info(basin_trainer_info *info, const basin_trainer *trainer);
+/* Continues as if `step` steps had been taken: for the rate and the optimizer's corrections. */
+BASIN_API void basin_trainer_set_step(basin_trainer *trainer, int64_t step);
 /* One step on what was written to the plan, at the schedule's rate. The loss is that before the
  * update; a loss that is not a finite number is an error. With `loss` NULL the call does not
  * wait. */
@@ -128,6 +112,10 @@ BASIN_API basin_status basin_trainer_step(double *loss, basin_trainer *trainer, 
  * meanwhile. */
 BASIN_API basin_status basin_trainer_loss(double *loss, const basin_trainer *trainer,
                                           basin_error *error);
+
+/* For a trainer with a reduction or without a loss: one update with the gradients in the store, at
+ * the schedule's rate. */
+BASIN_API basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error);
 
 /* ---- files ---- */
 
@@ -152,26 +140,6 @@ BASIN_API basin_status basin_params_write(const char *path, const basin_params *
                                           basin_error *error);
 BASIN_API basin_status basin_params_read(const basin_params *params, basin_store *store,
                                          const basin_bundle *bundle, basin_error *error);
-
-/* ---- training in pieces, for a caller that sums gradients over batches or processes ---- */
-
-/* The gradients of `loss`, one per parameter, passed through params->adjust. */
-BASIN_API basin_status basin_gradients(basin_expr *gradient, const basin_params *params,
-                                       basin_expr loss, basin_error *error);
-
-/* For a trainer with a reduction, whose plan computes the gradients of the written batch and leaves
- * them in the store (trainer->gradients): applies one update with the gradients in the store, at
- * the schedule's rate. */
-BASIN_API basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error);
-
-/* Only the update, for callers that compute gradients themselves: turns a zeroed struct into a
- * trainer without a plan, whose states `gradients` the caller fills. Call basin_trainer_free in any
- * case, also after an error. */
-BASIN_API basin_status basin_trainer_new_update(basin_trainer *trainer, basin_store *store,
-                                                const basin_params *params,
-                                                const basin_trainer_spec *spec, basin_error *error);
-/* The learning rate of a step. */
-BASIN_API double basin_schedule_rate(const basin_schedule *schedule, int64_t step);
 
 #ifdef __cplusplus
 }

@@ -5,7 +5,7 @@
  *     const basin_zoo *memory = basin_zoo_build(graph, "hopfield", values, 2);
  *     if (!memory) return basin_graph_check(graph, &error);
  *     basin_descent_spec spec = {
- *         .steps = 3, .alpha = memory->alpha, .turn = memory->turn, .turns = memory->turns};
+ *         .steps = 3, .alpha = memory->alpha, .substep = memory->turn, .substeps = memory->turns};
  *     basin_expr end = basin_descend(&memory->energy, x, &spec, NULL);
  *     basin_expr shares = basin_zoo_output(memory, "recall", end);
  *

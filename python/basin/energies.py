@@ -146,7 +146,7 @@ class Energy(Method):
             mask = mask if known else required_expression(check_mask(mask), graph)
         bound = Bound(self, graph, x, parameters, turns_of(turns)[0], mask)
         spec = {"steps": steps, "noise": noise, "recompute": recompute, **sizes(alpha, steps)}
-        spec.update(turn=bound.turns, turns=len(bound.turns))
+        spec.update(substep=bound.turns, substeps=len(bound.turns))
         if noise:
             spec["seed"] = _seed(graph, seed)
         if until is not None:

@@ -166,10 +166,10 @@ class Trainer:
         with self._lock():
             plan, arrays = self._plan(batch)
             for expression, values in zip(plan.inputs, arrays):
-                write(plan.trainer.plan, expression, values)
-            plan.trainer.step = self._steps
+                write(lib.basin_trainer_plan(plan.trainer), expression, values)
+            lib.basin_trainer_set_step(plan.trainer, self._steps)
             check(lib.basin_trainer_step, value, plan.trainer)
-            self._steps = plan.trainer.step
+            self._steps += 1
         return value[0]
 
     def fit(
@@ -270,8 +270,10 @@ class _TrainingPlan:
         loss = as_expression(owner._loss(**states, **given), graph)
         if loss is None or loss.shape != ():
             raise BasinError(f"the loss is {loss!r}, expected one number")
-        spec = ffi.new("basin_trainer_spec *", {"adamw": owner._adamw, "schedule": owner._schedule})
+        spec = ffi.new(
+            "basin_trainer_spec *", {"optimizer": owner._adamw, "schedule": owner._schedule}
+        )
         store = owner._store.pointer
-        trainer = ffi.new("basin_trainer *")
+        trainer = ffi.new("basin_trainer **")
         check(lib.basin_trainer_new, trainer, store, params.pointer, loss._pointer, spec)
-        self.trainer = owned(trainer, lib.basin_trainer_free, store, params.pointer)
+        self.trainer = owned(trainer[0], lib.basin_trainer_free, store, params.pointer)

@@ -731,7 +731,14 @@ def run_overhead(o):
     q, k = torch.randn(2, 1, 2, 8, 8)
     out, beta = torch.empty(1, 2, 8), torch.full((1,), 0.3)
     job = ffi.new("basin_eager_attention *")
-    job.dtype, job.batch, job.queries, job.keys, job.heads, job.width = lib.BASIN_F32, 2, 8, 8, 1, 8
+    job.dtype, job.batch, job.queries, job.keys, job.heads, job.head_dim = (
+        lib.BASIN_F32,
+        2,
+        8,
+        8,
+        1,
+        8,
+    )
     for name, x in {"q": q, "k": k, "beta": beta, "lse": out}.items():
         setattr(job, name, ffi.cast("void *", x.data_ptr()))
     eager, error = _eager.opened("cpu", 1), ffi.new("basin_error *")

@@ -153,7 +153,7 @@ SYNAPSES = {  # two layers [3, 4]: the synapse, its connection, and its energy o
     "rows": (ham.linear(rows="each"), "ab", lambda a, b, w: each_row(a, b, w["w"]), False),
     "summed": (ham.bias(rows="summed", b=RNG.normal(size=4)), "a",
                lambda a, b, w: -a.sum(1) @ w["b"], False),
-    "memory": (ham.memory(5, deviation=1, normalise=True), "a",
+    "memory": (ham.memory(5, deviation=1, normalize=True), "a",
                lambda a, b, w: -lse(a @ unit(w["xi"], 1).T), True),
     "cubic": (ham.memory(5, hidden="repu3", distance=True, xi=RNG.normal(size=(5, 12))), "a",
               lambda a, b, w: -(numpy.maximum(-((a[:, None] - w["xi"]) ** 2).sum(2) / 2, 0) ** 3

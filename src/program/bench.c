@@ -7,6 +7,7 @@
 #include "base/info.h"
 #include "base/parallel.h"
 #include "base/sort.h"
+#include "base/training.h"
 #include "basin/random.h"
 #include "basin/tasks/networks.h"
 #include "program/cli.h"
@@ -50,8 +51,8 @@ typedef struct benchmark {
     basin_store *store;
     basin_graph *graph;
     basin_params params;
-    basin_optimizer adamw;
-    basin_pairs pairs; /* of graphs; */
+    basin_trainer *trainer; /* its plan is an item */
+    basin_pairs pairs;      /* of graphs; */
     basin_pattern pattern;
     basin_expr input[MAX_INPUTS];
     double share[MAX_INPUTS]; /* of ones in an input of 0 and 1; 0: normal numbers */
@@ -144,8 +145,8 @@ static basin_status write_input(benchmark *b, basin_plan *plan, int i, basin_err
     size_t count = (size_t)basin_shape_count(tensor.shape);
     uint64_t stream = 1000 + (uint64_t)strlen(basin_expr_name(input));
     if (b->share[i] > 0) {
-        basin_random_fill_uniform(number, b->seed, stream, 0, count);
-        for (size_t k = 0; k < count; k++) number[k] = (double)number[k] < b->share[i] ? 1 : 0;
+        for (size_t k = 0; k < count; k++)
+            number[k] = (double)basin_random_uniform_at(b->seed, stream, k) < b->share[i] ? 1 : 0;
     } else {
         basin_random_fill_normal(number, b->seed, stream, 0, count);
     }
@@ -157,35 +158,40 @@ static basin_expr add_input(benchmark *b, const char *name, basin_shape shape, d
     return b->input[b->inputs++] = basin_input(b->graph, name, shape);
 }
 
-static basin_status add_item(benchmark *b, const timing *what, const basin_plan_spec *spec,
+/* An item, which owns the plan, or the trainer does. */
+static basin_status add_item(benchmark *b, const timing *what, basin_plan *plan,
                              basin_error *error) {
-    timing *added = &b->item[b->items];
+    timing *added = &b->item[b->items++];
     *added = *what;
-    BASIN_TRY(basin_plan_new(&added->plan, b->store, spec, error));
-    b->items++;
-    for (int i = 0; i < b->inputs; i++) BASIN_TRY(write_input(b, added->plan, i, error));
-    return b->shape.nodes ? basin_pairs_write(added->plan, &b->pattern, &b->pairs, error)
-                          : BASIN_OK;
+    added->plan = plan;
+    for (int i = 0; i < b->inputs; i++) BASIN_TRY(write_input(b, plan, i, error));
+    return b->shape.nodes ? basin_pairs_write(plan, &b->pattern, &b->pairs, error) : BASIN_OK;
+}
+
+static void free_plan(benchmark *b, basin_plan *plan) {
+    if (plan == basin_trainer_plan(b->trainer))
+        basin_trainer_free_at(&b->trainer);
+    else
+        basin_plan_free(plan);
 }
 
 static basin_status add_items(benchmark *b, const timing *what, int count, basin_error *error) {
-    for (int i = 0; i < count; i++)
-        BASIN_TRY(add_item(b, &what[i],
-                           &(basin_plan_spec){.output = what[i].output, .outputs = what[i].outputs},
-                           error));
+    for (int i = 0; i < count; i++) {
+        basin_plan *plan;
+        basin_plan_spec spec = {.output = what[i].output, .outputs = what[i].outputs};
+        BASIN_TRY(basin_plan_new(&plan, b->store, &spec, error));
+        BASIN_TRY(add_item(b, &what[i], plan, error));
+    }
     return BASIN_OK;
 }
 
 static basin_status add_training(benchmark *b, basin_expr loss, double flops, basin_error *error) {
-    basin_optimizer_config config = BASIN_OPTIMIZER_DEFAULT;
-    BASIN_TRY(basin_optimizer_new(&b->adamw, &b->params, loss, &config, error));
+    basin_trainer_spec spec = {.optimizer = BASIN_OPTIMIZER_DEFAULT,
+                               .schedule = {.peak = 1e-5, .last = 1e-5}};
+    BASIN_TRY(basin_trainer_new(&b->trainer, b->store, &b->params, loss, &spec, error));
     timing what = {"training", "training step with AdamW", .flops = flops};
-    basin_plan_spec spec = {
-        .output = &loss, .outputs = 1, .update = b->adamw.update, .updates = b->adamw.updates};
-    BASIN_TRY(add_item(b, &what, &spec, error));
-    basin_plan *plan = b->item[b->items - 1].plan;
-    b->training = basin_plan_stats_of(plan);
-    return basin_optimizer_write(&b->adamw, plan, 1, 1e-5, error);
+    b->training = basin_plan_stats_of(basin_trainer_plan(b->trainer));
+    return add_item(b, &what, basin_trainer_plan(b->trainer), error);
 }
 
 /* The settings of a block of this shape, with a beta per head. */
@@ -210,7 +216,7 @@ static basin_status add_parts(benchmark *b, const basin_block *block, double pro
     basin_expr x = add_input(b, "x", BASIN_SHAPE(s->batch, s->tokens, s->dim), 0);
     basin_pattern pattern = BASIN_OTHER_PAIRS;
     basin_expr attention =
-        basin_energy_attention(x, block->wk, block->wq, block->beta, NULL, NULL, &pattern);
+        basin_energy_attention(x, block->wk, block->wq, block->beta, &pattern, NULL);
     basin_expr memories = basin_energy_hopfield(x, block->xi, BASIN_HOPFIELD_RELU, 0);
     basin_block_bound bound = {.block = block, .pattern = &pattern};
     basin_energy energy = basin_block_energy(&bound);
@@ -291,7 +297,7 @@ static basin_status add_attention(benchmark *b, const basin_block *block, basin_
     basin_expr g = add_input(b, "g", BASIN_SHAPE(s->nodes, s->dim), 0);
     basin_expr along = add_input(b, "along", BASIN_SHAPE(s->nodes, s->dim), 0);
     basin_expr energy =
-        basin_energy_attention(g, block->wk, block->wq, block->beta, NULL, NULL, &b->pattern);
+        basin_energy_attention(g, block->wk, block->wq, block->beta, &b->pattern, NULL);
     basin_expr force = basin_neg(basin_grad(energy, g));
     timing part[2] = {{"attention", "edge attention force", {force}, .outputs = 1},
                       {"reverse", "the force and its reverse", .outputs = 4}};
@@ -327,7 +333,7 @@ static basin_status add_graphs(benchmark *b, basin_error *error) {
 /* ---- timing ---- */
 
 static bool is_cuda(const benchmark *bench) {
-    return !strcmp(basin_backend_name(bench->backend), "cuda");
+    return !strcmp(basin_backend_info_of(bench->backend).name, "cuda");
 }
 
 /* A single thread is timed by its CPU time, which other programs do not change. */
@@ -351,7 +357,7 @@ static basin_status keep_item(benchmark *b, const char *key, basin_error *error)
                           keys.text);
     timing kept = *found;
     for (int i = 0; i < b->items; i++)
-        if (b->item[i].plan != kept.plan) basin_plan_free(b->item[i].plan);
+        if (b->item[i].plan != kept.plan) free_plan(b, b->item[i].plan);
     b->item[0] = kept;
     b->items = 1;
     return BASIN_OK;
@@ -458,8 +464,7 @@ static basin_status measure_limits(machine_limit limit[2], int threads, basin_er
 /* ---- all of it ---- */
 
 static void bench_free(benchmark *b) {
-    for (int i = 0; i < b->items; i++) basin_plan_free(b->item[i].plan);
-    basin_optimizer_free(&b->adamw);
+    for (int i = 0; i < b->items; i++) free_plan(b, b->item[i].plan);
     basin_pairs_free(&b->pairs);
     basin_params_free(&b->params);
     basin_graph_free(b->graph);

@@ -7,6 +7,7 @@
 #include "basin/zoo.h"
 #include "program/cli.h"
 #include "program/verify/verify.h"
+#include "tasks/common/run/settings.h"
 #include "tasks/common/view/svg.h"
 
 typedef struct options {
@@ -196,7 +197,7 @@ static basin_status add_tensor(basin_bundle *out, const char *name, const void *
 
 static basin_status add_tensors(basin_bundle *out, const job *j, basin_error *error) {
     const basin_descent_result *r = &j->result;
-    basin_dtype dtype = basin_backend_dtype(j->o->compute);
+    basin_dtype dtype = basin_backend_info_of(j->o->compute).dtype;
     basin_shape trace = j->tokens->shape.rank == 3 ? BASIN_SHAPE(r->steps + 1, r->terms, r->samples)
                                                    : BASIN_SHAPE(r->steps + 1, r->terms);
     BASIN_TRY(add_tensor(out, "x", r->x->data, r->x->dtype, dtype, r->x->shape, error));

@@ -29,11 +29,10 @@ static void put_configuration(basin_record *r, const basin_bundle *bundle) {
     enum { LONG_VALUE = 2000, SHOWN = 200 };
     bool text = basin_record_is_text(r);
     basin_record_section(r, "configuration");
-    if (text && basin_bundle_meta_count(bundle)) basin_record_note(r, "configuration:");
+    if (text && basin_bundle_meta_at(bundle, 0, NULL)) basin_record_note(r, "configuration:");
     basin_record_data_keys(r, true);
-    for (size_t i = 0; i < basin_bundle_meta_count(bundle); i++) {
-        const char *key = basin_bundle_meta_key(bundle, i);
-        const char *value = basin_bundle_meta_value(bundle, i);
+    const char *key, *value;
+    for (size_t i = 0; (key = basin_bundle_meta_at(bundle, i, &value)); i++) {
         if (text && !strncmp(key, "trained.", 8) && strchr(value, '\n')) continue; /* above */
         if (text && strlen(value) > LONG_VALUE)
             basin_record_format(r, key, "%.*s ... (%zu bytes; --json has all)", SHOWN, value,

@@ -487,6 +487,6 @@ basin_status basin_compute_open(basin_args *args, basin_error *error) {
                              .threads = (int)args->threads,
                              .products = basin_option_products(args->products),
                              .storage = args->dtype ? basin_option_dtype(args->dtype) : 0,
-                             .narrow_least = args->narrow_all ? 1 : 0};
+                             .narrow_min = args->narrow_all ? 1 : 0};
     return basin_backend_open(&args->compute, &compute, error);
 }

@@ -78,7 +78,7 @@ static int verify_files(printer *p) {
 
 static basin_status verify_all(options *o, basin_error *error) {
     basin_dtype dtype = basin_backend_info_of(o->compute).storage;
-    const char *name = basin_backend_name(o->compute), *type = basin_dtype_name(dtype);
+    const char *name = basin_backend_info_of(o->compute).name, *type = basin_dtype_name(dtype);
     printer p = {.o = o, .tolerance = o->tolerance};
     if (p.tolerance < 0)
         p.tolerance = dtype == BASIN_F64    ? 1e-9

@@ -20,8 +20,9 @@ static inline void bundle_touch(const basin_bundle *bundle) {
             if (!isfinite(basin_tensor_at(tensor, k))) bad = k;
         if (basin_tensor_first_bad(tensor) != bad) abort();
     }
-    for (size_t i = 0; i < basin_bundle_meta_count(bundle); i++)
-        if (!basin_bundle_meta(bundle, basin_bundle_meta_key(bundle, i))) abort();
+    const char *key;
+    for (size_t i = 0; (key = basin_bundle_meta_at(bundle, i, NULL)); i++)
+        if (!basin_bundle_meta(bundle, key)) abort();
 }
 
 /* An outcome is a bundle and no error, or no bundle and one line that says why. */

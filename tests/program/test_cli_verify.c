@@ -93,9 +93,9 @@ static void copy_case(void **state, const char *from, const char *to, const char
     char path[PATH_TEXT];
     assert_int_equal(basin_bundle_read(&old, from, NULL), BASIN_OK);
     assert_int_equal(basin_bundle_new(&new, NULL, NULL), BASIN_OK);
-    for (size_t i = 0; i < basin_bundle_meta_count(old); i++)
-        basin_bundle_meta_set(new, basin_bundle_meta_key(old, i), basin_bundle_meta_value(old, i),
-                              NULL);
+    const char *key, *value;
+    for (size_t i = 0; (key = basin_bundle_meta_at(old, i, &value)); i++)
+        basin_bundle_meta_set(new, key, value, NULL);
     for (size_t i = 0; i < basin_bundle_count(old); i++) {
         const basin_tensor *tensor = basin_bundle_at(old, i);
         basin_tensor copy;

@@ -30,7 +30,7 @@ void lab_open(lab *l, const char *backend, int threads) {
 }
 
 void lab_narrow(lab *l, basin_dtype storage) {
-    basin_compute compute = {.storage = storage, .narrow_least = 1};
+    basin_compute compute = {.storage = storage, .narrow_min = 1};
     assert_ok(basin_backend_configure(l->backend, &compute, &failure));
 }
 
@@ -147,6 +147,24 @@ basin_tensor lab_read(basin_plan *plan, basin_expr output) {
     assert_ok(basin_tensor_new(&tensor, BASIN_F64, basin_expr_shape(output), &failure));
     assert_ok(basin_plan_read(&tensor, plan, output, &failure));
     return tensor;
+}
+
+int lab_states(const lab *l) {
+    int count = 0;
+    while (basin_store_name(l->store, count)) count++;
+    return count;
+}
+
+basin_expr lab_attention(basin_expr x, int64_t heads, double dropout, basin_expr seed,
+                         const basin_pattern *pattern) {
+    basin_shape s = basin_expr_shape(x);
+    int64_t all = s.dim[2] / 3;
+    basin_expr part[3];
+    for (int i = 0; i < 3; i++)
+        part[i] = basin_reshape(basin_slice(x, -1, i * all, all),
+                                BASIN_SHAPE(s.dim[0], s.dim[1], heads, all / heads));
+    return basin_softmax_attention(part[0], part[1], part[2], pattern,
+                                   &(basin_softmax_options){.dropout = dropout, .seed = seed});
 }
 
 basin_tensor lab_value(lab *l, basin_expr a) {

@@ -53,6 +53,13 @@ basin_tensor lab_read(basin_plan *plan, basin_expr output); /* F64; the caller f
 /* All three for one expression. */
 basin_tensor lab_value(lab *l, basin_expr a);
 
+int lab_states(const lab *l); /* how many states its store has */
+
+/* Softmax attention of tokens x [batch, tokens, 3 heads Y], queries, keys and values side by side,
+ * with dropout where there is a seed. */
+basin_expr lab_attention(basin_expr x, int64_t heads, double dropout, basin_expr seed,
+                         const basin_pattern *pattern);
+
 /* ||a - b|| / (||b|| + added), with 1e-30 for lab_distance; NaN anywhere gives NaN. */
 double lab_apart(const basin_tensor *a, const basin_tensor *b, double added);
 double lab_distance(const basin_tensor *a, const basin_tensor *b);

@@ -128,7 +128,7 @@ static basin_expr move(world *w, basin_expr a) {
     case 3: return basin_slice(a, axis, more % n, n - more % n > 1 ? n - more % n - 1 : 1);
     case 4: return n < 6 ? basin_pad(a, axis, more, 1) : a;
     case 5: return n < 4 ? basin_concat((basin_expr[]){a, basin_neg(a), a}, 3, axis) : a;
-    case 6: return s.dim[0] >= 3 ? basin_gather(a, w->index) : a;
+    case 6: return s.dim[0] >= 3 ? basin_take(a, 0, w->index) : a;
     case 7: return s.dim[0] == 5 ? basin_scatter(a, w->index, 3 + more) : a;
     default:
         return s.rank < 4 && basin_shape_count(s) <= most(w) / 10
@@ -185,16 +185,16 @@ static basin_expr attention(world *w, basin_expr a) {
     if (size % 8 == 0) q = basin_reshape(a, BASIN_SHAPE(2, 2, 2, size / 8));
     basin_expr k = basin_sin(q);
     if (others && size % 8 == 0)
-        return basin_attention_lse(q, k, w->beta, NULL, NULL, &BASIN_OTHER_PAIRS);
-    return basin_attention_lse(q, k, w->beta, NULL, NULL, &BASIN_ALL_PAIRS);
+        return basin_attention_lse(q, k, w->beta, &BASIN_OTHER_PAIRS, NULL);
+    return basin_attention_lse(q, k, w->beta, &BASIN_ALL_PAIRS, NULL);
 }
 
 static basin_expr windowed(world *w, basin_expr a) {
     basin_shape s = basin_expr_shape(a);
     int which = below(w, 4), stride = 1 + below(w, 2);
     if (s.rank != 4 || s.dim[1] < 3 || s.dim[2] < 3) return basin_tanh(a);
-    if (which == 0) return basin_avgpool2d(a, 2, stride);
-    if (which == 1 && w->rough) return basin_maxpool2d(a, 2, stride);
+    if (which == 0) return basin_pool2d(a, BASIN_POOL_AVERAGE, 2, stride);
+    if (which == 1 && w->rough) return basin_pool2d(a, BASIN_POOL_MAX, 2, stride);
     if (s.dim[3] != 3) return basin_sin(a);
     return basin_conv2d(a, w->kernel, stride, which == 2);
 }

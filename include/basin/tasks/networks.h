@@ -50,6 +50,7 @@ typedef struct basin_graph_net_config {
     int64_t features, edge_features, positions, outputs; /* F, P (1 if none), k, C */
     int blocks;
     basin_block_config block;
+    basin_block_graph graph; /* of each block; facts follow from `adjacency` */
     basin_descent_spec descent;
     basin_adjacency adjacency;
     int64_t rank;           /* R of BILINEAR; 0 means 8 */

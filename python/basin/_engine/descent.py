@@ -313,8 +313,8 @@ class Runner:
                 f"expected one number, or one per sample, {list(shape[:1])}: numpy.sum(.., axis=-1)"
             )
         self._names = bound.names
-        spec = {"steps": fixed.pop("steps"), "noise": fixed.pop("noise"), "turn": bound.turns}
-        spec = ffi.new("basin_descent_spec *", {**spec, "turns": len(bound.turns)})
+        spec = {"steps": fixed.pop("steps"), "noise": fixed.pop("noise"), "substep": bound.turns}
+        spec = ffi.new("basin_descent_spec *", {**spec, "substeps": len(bound.turns)})
         stop = ffi.new("basin_stop *", fixed)
         descent = ffi.new("basin_descent **")
         try:

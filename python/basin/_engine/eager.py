@@ -134,8 +134,9 @@ def pattern_of(pairs, kind, framework, exclude_self, queries, keys, flags):
 
 DTYPES = {"float64": lib.BASIN_F64, "float32": lib.BASIN_F32, "bfloat16": lib.BASIN_BF16}
 LIST = ("row", "key", "column", "query", "pair")  # the parts of a packed list
-_JOB = ffi.typeof("basin_eager_attention")
-_HEAD = ffi.offsetof(_JOB, "row")  # sizes and flags; all that follows is pointers and sizes of them
+_JOB, _VALUES = ffi.typeof("basin_eager_attention"), ffi.typeof("basin_eager_values")
+# Sizes and flags; all that follows is pointers and sizes of them.
+_HEAD, _VALUES_HEAD = ffi.offsetof(_JOB, "row"), ffi.offsetof(_VALUES, "v")
 # The job as bytes: written by one call, where a struct's fields are set one by one.
 _run = ffi.cast(
     "basin_status (*)(const basin_eager *, basin_eager_operation, const char *, basin_error *)",
@@ -151,7 +152,7 @@ def head(dtype, sizes, flags):
         ffi.getctype(_JOB, "*"),
         {
             "dtype": DTYPES[dtype], "batch": batch, "queries": queries, "keys": keys,
-            "heads": heads, "width": width, "pairs": pairs,
+            "heads": heads, "head_dim": width, "pairs": pairs,
             "exclude_self": bool(flags & EXCLUDE_SELF), "causal": bool(flags & CAUSAL),
             "tf32": bool(flags & TF32),
         },
@@ -161,27 +162,37 @@ def head(dtype, sizes, flags):
 
 @functools.lru_cache(maxsize=256)
 def values_head(dtype, sizes, key_heads, value_width, flags, factor, heads_first, repeats):
-    """How a job with values begins; `repeats` are those of the bias and of its tangent."""
-    job = ffi.new(ffi.getctype(_JOB, "*"))
-    ffi.buffer(job)[:_HEAD] = head(dtype, sizes, flags)
-    job.key_heads, job.value_width, job.factor = key_heads, value_width, factor
-    job.heads_first, (job.bias_repeats, job.abias_repeats) = heads_first, repeats
-    return ffi.buffer(job)[:_HEAD]
+    """How a job with values and its values begin; `repeats` are those of the bias and of its
+    tangent."""
+    values = ffi.new(ffi.getctype(_VALUES, "*"))
+    values.key_heads, values.value_dim, values.factor = key_heads, value_width, factor
+    values.heads_first, (values.bias_repeats, values.abias_repeats) = heads_first, repeats
+    return head(dtype, sizes, flags), ffi.buffer(values)[:_VALUES_HEAD]
 
 
-# The operands and results of a job with values, in its order.
-FIELDS = tuple(name for name, _ in _JOB.fields)
+_OF_JOB = frozenset(name for name, _ in _JOB.fields)
+
+
+def of_job(name):
+    """Whether a field is one of basin_eager_attention, not of its values."""
+    return name in _OF_JOB
 
 
 @functools.cache
-def _packer(names):
+def _packer(names, kind=_JOB, at=_HEAD):
     """What writes addresses after the head, in the order of the names; others are NULL."""
-    layout, at = "=", _HEAD
+    layout = "="
     for name in names:
-        offset = ffi.offsetof(_JOB, name)
+        offset = ffi.offsetof(kind, name)
         layout += f"{offset - at}xQ"
         at = offset + 8
-    return struct.Struct(f"{layout}{ffi.sizeof(_JOB) - at}x").pack
+    return struct.Struct(f"{layout}{ffi.sizeof(kind) - at}x").pack
+
+
+def values_of(head, names, addresses):
+    """The bytes of a basin_eager_values, and where they lie."""
+    values = head + _packer(names, _VALUES, _VALUES_HEAD)(*addresses)
+    return values, int(ffi.cast("uintptr_t", ffi.from_buffer(values)))
 
 
 def list_addresses(where, sizes):

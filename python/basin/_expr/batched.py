@@ -44,8 +44,6 @@ class Batched(Expression):
         if function in _ALONG:
             axis, *rest = arguments
             arguments = axis + (axis >= 0), *rest
-        elif function is lib.basin_diagonal:
-            arguments = [axis + (axis >= 0) for axis in arguments]
         elif function is lib.basin_permute:
             arguments = [ffi.new("int[]", [0, *(i + 1 for i in arguments[0][0 : self.ndim])])]
         elif function in (lib.basin_reshape, lib.basin_broadcast_to):
@@ -78,15 +76,14 @@ _EACH = {
     lib.basin_log1p, lib.basin_expm1, lib.basin_tanh, lib.basin_sigmoid, lib.basin_softplus,
     lib.basin_lncosh, lib.basin_relu, lib.basin_heaviside, lib.basin_sin, lib.basin_cos,
     lib.basin_erf, lib.basin_power_scalar, lib.basin_square, lib.basin_reciprocal, lib.basin_scale,
-    lib.basin_offset, lib.basin_stop_gradient, lib.basin_variable, lib.basin_sparsemax,
-    lib.basin_entmax15, lib.basin_normmax2, lib.basin_layernorm, lib.basin_to_sphere,
-    lib.basin_to_box,
+    lib.basin_offset, lib.basin_stop_gradient, lib.basin_variable,
+    lib.basin_sparse_softmax, lib.basin_layernorm, lib.basin_to_sphere,
 }  # fmt: skip
 # Along an axis, which is the first argument.
 _ALONG = {
     lib.basin_sum, lib.basin_mean, lib.basin_max, lib.basin_logsumexp, lib.basin_softmax,
-    lib.basin_slice, lib.basin_pad, lib.basin_stride, lib.basin_flip, lib.basin_roll,
-    lib.basin_take, lib.basin_cumsum,
+    lib.basin_slice, lib.basin_pad, lib.basin_stride, lib.basin_roll, lib.basin_take,
+    lib.basin_cumsum,
 }  # fmt: skip
 
 

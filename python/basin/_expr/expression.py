@@ -11,7 +11,7 @@ from typing import Any, Optional
 
 import numpy
 
-from basin._engine.library import BasinError, ffi, lib, owned, text
+from basin._engine.library import BasinError, lib, owned, text
 from basin._engine.tensor import Borrowed, ready, shape_of, shape_tuple
 from basin._expr.methods import ArrayMethods
 
@@ -19,7 +19,7 @@ _BOOL, _FLOAT = numpy.dtype(bool), numpy.dtype(float)
 # What moves elements and computes nothing: of 0 and 1 it makes 0 and 1.
 _MOVES = {
     lib.basin_reshape, lib.basin_permute, lib.basin_broadcast_to, lib.basin_slice, lib.basin_stride,
-    lib.basin_flip, lib.basin_roll, lib.basin_take, lib.basin_diagonal,
+    lib.basin_roll, lib.basin_take,
 }  # fmt: skip
 
 
@@ -43,6 +43,8 @@ class Graph:
         values = ready(values)
         if values.ndim == 0:
             return self.wrap(lib.basin_scalar(self.pointer, float(values)))
+        if values.dtype == numpy.int32:  # which would be indices
+            values = values.astype(float)
         return self.wrap(lib.basin_constant(self.pointer, Borrowed(values).pointer))
 
     def fill(self, shape, value):
@@ -55,8 +57,7 @@ class Graph:
     def places(self, numbers):
         """Places along an axis, as basin_take takes them: whole numbers known by now."""
         places = numpy.ascontiguousarray(numbers, dtype="i4")
-        data = ffi.cast("int32_t *", places.ctypes.data)
-        return lib.basin_index_constant(self.pointer, data, shape_of(places.shape))
+        return lib.basin_constant(self.pointer, Borrowed(places).pointer)
 
     def wrap(self, pointer, dtype=_FLOAT):
         """An expression of this graph; raises where the library refused to build it."""

@@ -73,11 +73,7 @@ def _slice(a, axis, start, stop, step):
     count = len(range(start, stop, step))
     if (start, count, step) == (0, a.shape[axis], 1):
         return a
-    if step > 0:
-        span = min((count - 1) * step + 1, stop - start) if count else 0
-        a = apply(lib.basin_slice, a, axis, start, span)
-        return a if step == 1 else apply(lib.basin_stride, a, axis, 0, step)
-    return apply(lib.basin_take, a, axis, a._graph.places(range(start, stop, step)))
+    return apply(lib.basin_stride, a, axis, start if count else 0, count, step)
 
 
 def _by_places(a, index, at, spread):

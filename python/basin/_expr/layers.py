@@ -47,7 +47,9 @@ def max_pool(x: Any, window: int, stride: Optional[int] = None) -> Any:
     array([[ 5.,  7.],
            [13., 15.]], dtype=float32)
     """
-    return apply(lib.basin_maxpool2d, x, window, window if stride is None else stride)
+    return apply(
+        lib.basin_pool2d, x, lib.BASIN_POOL_MAX, window, window if stride is None else stride
+    )
 
 
 @computes
@@ -59,7 +61,9 @@ def avg_pool(x: Any, window: int, stride: Optional[int] = None) -> Any:
     array([[ 2.5,  4.5],
            [10.5, 12.5]], dtype=float32)
     """
-    return apply(lib.basin_avgpool2d, x, window, window if stride is None else stride)
+    return apply(
+        lib.basin_pool2d, x, lib.BASIN_POOL_AVERAGE, window, window if stride is None else stride
+    )
 
 
 # ---- choices ----

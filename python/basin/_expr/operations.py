@@ -185,7 +185,7 @@ def sparsemax(a: Any) -> Any:
     >>> basin.function(basin.sparsemax)([0.0, 0.5, 1.0])
     array([0.  , 0.25, 0.75], dtype=float32)
     """
-    return apply(lib.basin_sparsemax, a)
+    return apply(lib.basin_sparse_softmax, a, lib.BASIN_SPARSE_SPARSEMAX)
 
 
 @computes
@@ -195,7 +195,7 @@ def entmax15(a: Any) -> Any:
     >>> basin.function(basin.entmax15)([0.0, 0.0, 5.0])
     array([0., 0., 1.], dtype=float32)
     """
-    return apply(lib.basin_entmax15, a)
+    return apply(lib.basin_sparse_softmax, a, lib.BASIN_SPARSE_ENTMAX15)
 
 
 @computes
@@ -205,7 +205,7 @@ def normmax2(a: Any) -> Any:
     >>> basin.function(basin.normmax2)([0.0, 0.0, 2.0])
     array([0., 0., 1.], dtype=float32)
     """
-    return apply(lib.basin_normmax2, a)
+    return apply(lib.basin_sparse_softmax, a, lib.BASIN_SPARSE_NORMMAX2)
 
 
 @computes
@@ -227,7 +227,8 @@ def to_tangent(force: Any, x: Any, group: Optional[int] = None) -> Any:
     """
     force, x = expressions(force, x)
     group = x.shape[-1] if group is None else group
-    return apply(lib.basin_to_tangent, force, x._pointer, group)
+    f, rows = (a.reshape(*a.shape[:-1], -1, group) for a in (force, x))
+    return (f - numpy.sum(f * rows, -1, keepdims=True) * rows).reshape(force.shape)
 
 
 @computes
@@ -237,7 +238,9 @@ def to_box(x: Any, low: float, high: float) -> Any:
     >>> basin.function(lambda x: basin.to_box(x, -1, 1))([-3.0, 0.5])
     array([-1. ,  0.5], dtype=float32)
     """
-    return apply(lib.basin_to_box, x, low, high)
+    if not low <= high:
+        raise BasinError(f"a box from {low} to {high}")
+    return numpy.minimum(numpy.maximum(*expressions(x, low)), high)
 
 
 @computes
@@ -248,7 +251,7 @@ def shrink(x: Any, by: Any) -> Any:
     array([-2.,  0.], dtype=float32)
     """
     x, by = expressions(x, by)
-    return apply(lib.basin_shrink, x, by._pointer)
+    return relu(x - by) - relu(-(x + by))
 
 
 @computes
@@ -269,17 +272,8 @@ def layernorm(x: Any, gamma=1.0, delta=None, epsilon: float = 1e-5) -> Any:
     array([[-1.,  1.]])
     """
     x, gamma = expressions(x, gamma)
-    graph = x._graph
-    if delta is None:
-        delta = graph.wrap(lib.basin_full(graph.pointer, _last_axis(x), 0))
-    delta = required_expression(delta, graph)
-    return apply(lib.basin_layernorm, x, gamma._pointer, delta._pointer, epsilon)
-
-
-def _last_axis(x):
-    if x.ndim == 0:
-        raise BasinError(f"{x!r}, expected at least one axis")
-    return shape_of(x.shape[-1:])
+    delta = ffi.NULL if delta is None else required_expression(delta, x._graph)._pointer
+    return apply(lib.basin_layernorm, x, gamma._pointer, delta, epsilon)
 
 
 @computes
@@ -312,16 +306,19 @@ def attention_lse(
         beta = apply(lib.basin_broadcast_to, beta, shape_of(q.shape[-2:-1]))
     pattern = ffi.new("basin_pattern *", {"exclude_self": exclude_self, "causal": causal})
     order = None if pairs is None else _list_pairs(pattern, graph, q, k, pairs)
-    scores = bias if scale is None else scale
-    scores = ffi.NULL if scores is None else _score_rows(scores, q, k, order)._pointer
-    mix = ffi.NULL if mix is None else required_expression(mix, graph)._pointer
-    function = lib.basin_attention_lse if bias is None else lib.basin_attention_lse_biased
+    options = ffi.new("basin_lse_options *")
+    for name, scores in (("scale", scale), ("bias", bias)):
+        if scores is not None:
+            setattr(options, name, _score_rows(scores, q, k, order)._pointer)
+    if mix is not None:
+        options.mix = required_expression(mix, graph)._pointer
     size = size_of([q, k])
     if size is not None:
         q, k = each(size, [q, k])
-        if pairs is not None or scores:
+        if pairs is not None or scale is not None or bias is not None:
             raise NotBatchedError("attention of listed pairs")
-    return q._again(function(pointer_of(q), pointer_of(k), beta._pointer, scores, mix, pattern))
+    operands = pointer_of(q), pointer_of(k), beta._pointer
+    return q._again(lib.basin_attention_lse(*operands, pattern, options))
 
 
 def _list_pairs(pattern, graph, q, k, pairs):

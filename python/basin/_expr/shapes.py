@@ -221,7 +221,8 @@ def roll(a, shift, axis=None):
 
 def flip(a, axis=None):
     for i in axes_of(a, axis):
-        a = apply(lib.basin_flip, a, i)
+        n = a.shape[i]
+        a = apply(lib.basin_stride, a, i, max(n - 1, 0), n, -1)
     return a
 
 
@@ -285,7 +286,10 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     count = max(min(a.shape[first] - rows, a.shape[second] - columns), 0)
     a = apply(lib.basin_slice, a, first, min(rows, a.shape[first]), count)
     a = apply(lib.basin_slice, a, second, min(columns, a.shape[second]), count)
-    return apply(lib.basin_diagonal, a, first, second)
+    letters = [chr(ord("a") + i) for i in range(a.ndim)]
+    rest = "".join(letters[i] for i in range(a.ndim) if i not in (first, second))
+    letters[second] = letters[first]
+    return numpy.einsum(f"{''.join(letters)}->{rest}{letters[first]}", a)._typed(a.dtype)
 
 
 def diag(a, k=0):

@@ -106,7 +106,7 @@ class Built(Callbacks):
     def connection_energy(self, ends, name, g):
         struct = self.synapses[name]
         pointers = ffi.new("basin_expr[]", [g[end]._pointer for end in ends])
-        energy = struct.energy(self.pointer, struct, pointers, len(ends))
+        energy = lib.basin_synapse_energy(self.pointer, struct, pointers, len(ends))
         self.reraise()
         return _per_sample(self.graph.wrap(energy))
 

@@ -26,7 +26,7 @@ NAMES = tuple(
 )
 PARAMETERS = ("beta", "scale", "gamma", "delta", "weight")
 SETTINGS = ("power", "epsilon", "axis", "axes")
-_OWN = dict(ffi.typeof("basin_lagrangian").fields)["own"].type
+_OWN = dict(ffi.typeof("basin_lagrangian").fields)["custom"].type
 
 
 class Lagrangian:
@@ -154,7 +154,7 @@ def fields_of(lagrangian, callbacks, declare=None):
             raise BasinError(f"delta {value!r} of {lagrangian!r}, expected a number per neuron")
         fields[part] = expression._pointer
     if callable(of):
-        fields["own"] = callbacks.callback(_OWN, lambda x, _: of(graph.wrap(x)))
+        fields["custom"] = callbacks.callback(_OWN, lambda x, _: of(graph.wrap(x)))
     else:
         fields["name"] = callbacks.text(of)
     return fields

@@ -81,7 +81,7 @@ class _Library(Synapse):
     def fields(self, bound, name):
         for part, value in self.parameters.items():
             bound.parameter(name, part, value)
-        fields = {**self.settings, "energy": getattr(lib, f"basin_synapse_{self.kind}")}
+        fields = {**self.settings, "kind": getattr(lib, f"BASIN_SYNAPSE_{self.kind.upper()}")}
         if self.hidden is not None:
             declare = bound.declare(name)
             fields["hidden"] = fields_of(lagrangian_of(self.hidden), bound, declare)
@@ -134,13 +134,13 @@ def linear(
 
 
 def memory(
-    units: Optional[int] = None, *, hidden: Any = "softmax", normalise: bool = False,
+    units: Optional[int] = None, *, hidden: Any = "softmax", normalize: bool = False,
     distance: bool = False, rows: str = "flat", deviation: float = 0.02, xi: Any = None,
 ) -> Synapse:  # fmt: skip
     """Dense associative memory of one layer: -L(xi g) with `units` memories, xi [units, n].
 
     `hidden` is its Lagrangian: softmax, "repu3" for the cubic one, identity for the classical
-    network. With `normalise` memories have length 1; with `distance` -|xi - g|^2 / 2 replaces
+    network. With `normalize` memories have length 1; with `distance` -|xi - g|^2 / 2 replaces
     xi.g.
 
     >>> xi = numpy.array([[1.0, 1.0, -1.0], [-1.0, 1.0, 1.0]])
@@ -151,14 +151,14 @@ def memory(
     """
     units = _count(units, xi, 0, "memory")
     return _Library(
-        "memory", {"xi": xi}, hidden, units=units, normalise=normalise, distance=distance,
+        "memory", {"xi": xi}, hidden, units=units, normalize=normalize, distance=distance,
         rows=_rows(rows), deviation=deviation,
     )  # fmt: skip
 
 
 def hidden(
     units: Optional[int] = None, *, hidden: Any = "relu", bias: bool = False,
-    normalise: bool = False, rows: str = "flat", deviation: float = 0.02, **first: Any,
+    normalize: bool = False, rows: str = "flat", deviation: float = 0.02, **first: Any,
 ) -> Synapse:  # fmt: skip
     """-L(g1 W1 + g2 W2 + .. (+ b)): `units` hidden neurons without a time constant, which `hidden`
     is the Lagrangian of; w1 [n1, units], w2, .., b.
@@ -170,7 +170,7 @@ def hidden(
     """
     units = _count(units, first.get("w1"), 1, "hidden")
     return _Library(
-        "hidden", first, hidden, units=units, bias=bias or "b" in first, normalise=normalise,
+        "hidden", first, hidden, units=units, bias=bias or "b" in first, normalize=normalize,
         rows=_rows(rows), deviation=deviation,
     )  # fmt: skip
 
@@ -226,14 +226,14 @@ def conv2d(
 
 
 def attention(
-    heads: int, width: int, *, hidden: Any = None, normalise: bool = False,
+    heads: int, width: int, *, hidden: Any = None, normalize: bool = False,
     exclude_self: bool = False, causal: bool = False, deviation: float = 0.02, wq: Any = None,
     wk: Any = None,
 ) -> Synapse:  # fmt: skip
     """Energy attention: -sum over heads and queries of 1/beta ln sum over keys e^(beta Q.K);
     queries are of the first layer, tokens [.., D], keys of the second or the same. wq, wk [heads,
     width, D]. beta is that of `hidden`, [] or [heads], 1/sqrt(width) where it has none; another
-    Lagrangian than softmax is taken over all scores. `normalise`: a layer norm over queries and
+    Lagrangian than softmax is taken over all scores. `normalize`: a layer norm over queries and
     keys.
 
     >>> network = ham.HAM({"x": ham.Layer("layernorm", (5, 6))},
@@ -242,7 +242,7 @@ def attention(
     ['a.wk', 'a.wq']
     """
     return _Library(
-        "attention", {"wq": wq, "wk": wk}, hidden, heads=heads, width=width, normalise=normalise,
+        "attention", {"wq": wq, "wk": wk}, hidden, heads=heads, head_dim=width, normalize=normalize,
         pattern={"exclude_self": exclude_self, "causal": causal}, deviation=deviation,
     )  # fmt: skip
 

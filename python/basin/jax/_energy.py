@@ -207,7 +207,7 @@ def _found(name):
 
 
 def _register():
-    handler = _capsule(ffi.addressof(lib, "basin_xla_plan"))
+    handler = _capsule(lib.basin_xla_handler_named(b"plan"))
     for platform in ("cpu", "CUDA"):
         jax.ffi.register_ffi_target(_TARGET, handler, platform=platform)
     lib.basin_xla_set_find(_found)

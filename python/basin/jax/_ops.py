@@ -27,9 +27,9 @@ def _capsule(function):
 
 
 def _register():
-    handlers = {"cpu": "basin_xla_attention_host", "CUDA": "basin_xla_attention_cuda"}
-    for platform, name in handlers.items():
-        jax.ffi.register_ffi_target(_TARGET, _capsule(ffi.addressof(lib, name)), platform=platform)
+    for platform, name in {"cpu": b"attention_host", "CUDA": b"attention_cuda"}.items():
+        handler = _capsule(lib.basin_xla_handler_named(name))
+        jax.ffi.register_ffi_target(_TARGET, handler, platform=platform)
     if _cuda.has_driver():  # the handler opens the module by itself, at the first call
         _cuda.prepare()
 

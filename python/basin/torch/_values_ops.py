@@ -50,18 +50,21 @@ _forms = {}
 class _Form:
     """An operation of one shape, type and pattern: how its jobs begin and what they name."""
 
-    __slots__ = ("head", "names", "sizes", "work")
+    __slots__ = ("head", "names", "of_job", "sizes", "values", "values_names", "work")
 
     def __init__(self, shared, first, repeats, there, results):
         q, k, v, _, pairs, count, flags, factor = shared
         batch, heads, queries, width = q.shape
         self.sizes = (batch, queries, k.shape[2], heads, width, count)
-        self.head = _eager.values_head(
+        self.head, self.values = _eager.values_head(
             _ops._NAMES[q.dtype], self.sizes, k.shape[1], v.shape[3], flags, factor, first, repeats
         )
         names = [name for name, x in zip(_OPERANDS, there) if x]
         listed = () if pairs is None else _eager.LIST
-        self.names = (*listed, *names, *(name for name, x in results if x is not None))
+        names = [*listed, *names, *(name for name, x in results if x is not None)]
+        self.of_job = [_eager.of_job(name) for name in names]
+        self.names = (*(name for name in names if _eager.of_job(name)), "values")
+        self.values_names = tuple(name for name in names if not _eager.of_job(name))
         self.work = {}  # bytes of workspaces, by device
 
 
@@ -105,6 +108,10 @@ def _run(operation, shared, tangents, results):
             at = x.data_ptr()
         addresses.append(at)
     addresses += [x.data_ptr() for _, x in results if x is not None]
+    apart = [x for x, mine in zip(addresses, form.of_job) if not mine]
+    values, at = _eager.values_of(form.values, form.values_names, apart)  # kept until the call
+    addresses = [x for x, mine in zip(addresses, form.of_job) if mine]
+    addresses.append(at)
     if not q.is_cuda:
         _eager.run(_ops._backend(q), operation, form.head, form.names, addresses)
     elif q.get_device() == _ops._current_device():

@@ -406,7 +406,7 @@ class Bound(Callbacks):
     def spec(self, steps, alpha, noise=0.0, recompute=False):
         fields = {"steps": steps, "alpha": alpha, "noise": noise, "recompute": recompute}
         if self.zoo.turns:
-            fields.update(turn=self.zoo.turn, turns=self.zoo.turns)
+            fields.update(substep=self.zoo.turn, substeps=self.zoo.turns)
         return ffi.new("basin_descent_spec *", fields)
 
     def descended(self, x, steps, alpha, recompute=False):

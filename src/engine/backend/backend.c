@@ -39,9 +39,6 @@ void basin_backend_close(basin_backend *backend) {
     if (backend) backend->table->close(backend);
 }
 
-const char *basin_backend_name(const basin_backend *backend) { return backend->table->name; }
-basin_dtype basin_backend_dtype(const basin_backend *backend) { return backend->table->real; }
-
 static basin_status check_storage(const basin_backend *backend, basin_dtype storage, bool narrow,
                                   basin_error *error) {
     const basin_backend_table *table = backend->table;
@@ -72,9 +69,9 @@ basin_status basin_backend_configure(basin_backend *backend, const basin_compute
     backend->products = compute->products;
     backend->narrow = narrow;
     backend->bytes = bytes;
-    backend->narrow_least = compute->narrow_least;
-    if (narrow && !(backend->narrow_least > 0))
-        backend->narrow_least = table->narrow_least > 0 ? table->narrow_least : 0x1p26;
+    backend->narrow_min = compute->narrow_min;
+    if (narrow && !(backend->narrow_min > 0))
+        backend->narrow_min = table->narrow_min > 0 ? table->narrow_min : 0x1p26;
     backend->memory_limit = compute->memory_limit;
     return BASIN_OK;
 }
@@ -94,7 +91,9 @@ const basin_collective *basin_backend_collective(const basin_backend *backend) {
 }
 
 void basin_backend_get_info(basin_backend_info *info, const basin_backend *backend) {
-    basin_backend_info all = {.threads = basin_backend_threads(backend),
+    basin_backend_info all = {.name = backend->table->name,
+                              .dtype = backend->table->real,
+                              .threads = basin_backend_threads(backend),
                               .storage = basin_backend_storage(backend),
                               .free_bytes = basin_device_free_bytes(backend)};
     basin_info_fill(info, &all, sizeof all);

@@ -153,7 +153,7 @@ typedef struct basin_backend_table {
     /* Bytes that alloc could still give; NULL where that is not known. */
     size_t (*free_bytes)(const basin_backend *backend);
     /* Multiply-adds from which narrow factors pay; 0: 2^26. */
-    double narrow_least;
+    double narrow_min;
     /* What this processor lacks for NARROW operands, or NULL; the function NULL: nothing. */
     const char *(*narrow_lacks)(const basin_backend *backend);
     /* Bytes of a packed factor B [k, n] of that kind; NULL where packing does not pay. */
@@ -191,10 +191,10 @@ struct basin_backend {
     bool narrow;             /* they store intermediate results as bfloat16 */
     bool bytes;              /* and factors of large products as bytes; plan/passes/bytes.c */
     size_t memory_limit;     /* bytes a plan may need; 0: as many as are free */
-    double narrow_least;     /* for products of that many multiply-adds and more */
+    double narrow_min;       /* for products of that many multiply-adds and more */
 };
 
-/* Products, storage, narrow_least and memory_limit, for plans made from now on. */
+/* Products, storage, narrow_min and memory_limit, for plans made from now on. */
 basin_status basin_backend_configure(basin_backend *backend, const basin_compute *compute,
                                      basin_error *error);
 

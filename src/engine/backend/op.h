@@ -61,10 +61,9 @@ enum basin_attention_reverse_out {
 /* Operands of softmax attention with values, the VALUES family; equations: backend/values.h. The
  * tangents may be absent, which is zero, and so may the bias; the list as above. */
 enum basin_values_in {
-    BASIN_VAL_Q, /* [batch, Nq, H, Y]; attr.packed_b: [batch, N, 3 H, Y], q followed by k and v, as
-                    are all operands like q; k and v are absent */
-    BASIN_VAL_K, /* [batch, Nk, K, Y], K divides H */
-    BASIN_VAL_V, /* [batch, Nk, K, V] */
+    BASIN_VAL_Q,    /* [batch, Nq, H, Y] */
+    BASIN_VAL_K,    /* [batch, Nk, K, Y], K divides H */
+    BASIN_VAL_V,    /* [batch, Nk, K, V] */
     BASIN_VAL_BIAS, /* [batch, H, Nq, Nk], the first three of which may be 1; [batch, pairs, H] of
                        a list, batch may be 1 */
     BASIN_VAL_ROW,  /* .. BASIN_VAL_PAIR: as those of BASIN_ATT_ROW; any batch */
@@ -109,7 +108,7 @@ typedef struct basin_attr {
     int axis, count;             /* SLICE, PAD, CONCAT; SUM, MAX; THRESHOLD */
     int8_t axes[BASIN_MAX_RANK]; /* PERMUTE */
     bool transpose_a, transpose_b; /* VALUES, the first: tokens lie as [batch, H, N, Y] */
-    bool packed_b;                 /* MATMUL; VALUES: see BASIN_VAL_Q */
+    bool packed_b;                 /* MATMUL */
     uint8_t products; /* MATMUL, PACK: a basin_products of basin/backend.h, set by the plan */
     bool exclude_self, causal;
     bool added;      /* ATTENTION: `scale` is added to the scores, a bias, and multiplies nothing */

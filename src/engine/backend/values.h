@@ -50,7 +50,7 @@ typedef struct basin_values {
     double drop;
     const int32_t *seed; /* of dropout, or NULL; m[i,j] is that of basin_values_draw */
     uint32_t stream;
-    bool causal, exclude_self, packed;
+    bool causal, exclude_self;
     basin_values_steps of_q, of_k, of_v, of_c;
     basin_bias_steps of_bias, of_tbias;
     const int32_t *row, *key, *column, *query, *pair; /* row NULL: all pairs */
@@ -76,27 +76,11 @@ static inline basin_bias_steps basin_bias_steps_of(const basin_shape *shape, boo
     return list ? of_list : of_all;
 }
 
-/* Queries, keys and values in one tensor: all have its steps, and begin one after the other. */
-static inline void basin_values_unpack(basin_values *at, size_t size) {
-    size_t bytes = (size_t)(at->heads * at->of_q.head) * size;
-    at->k = at->q ? (const char *)at->q + bytes : NULL;
-    at->v = at->q ? (const char *)at->q + 2 * bytes : NULL;
-    at->tk = at->tq ? (const char *)at->tq + bytes : NULL;
-    at->tv = at->tq ? (const char *)at->tq + 2 * bytes : NULL;
-    at->out_k = at->out_q ? (char *)at->out_q + bytes : NULL;
-    at->out_v = at->out_q ? (char *)at->out_q + 2 * bytes : NULL;
-    at->of_k = at->of_v = at->of_q, at->packed = true;
-}
-
-/* `size`: of an element of q. */
 static inline basin_values basin_values_of(const basin_call *call, const void *const *in,
-                                           void *const *out, size_t size) {
+                                           void *const *out) {
     bool first = call->attr.transpose_a, forward = call->op == BASIN_OP_VALUES;
-    bool packed = call->attr.packed_b;
-    basin_shape heads = call->in[BASIN_VAL_Q].shape;
-    const basin_shape *q = &heads, *k = packed ? q : &call->in[BASIN_VAL_K].shape;
-    const basin_shape *v = packed ? q : &call->in[BASIN_VAL_V].shape;
-    if (packed) heads.dim[2] /= 3;
+    const basin_shape *q = &call->in[BASIN_VAL_Q].shape, *k = &call->in[BASIN_VAL_K].shape;
+    const basin_shape *v = &call->in[BASIN_VAL_V].shape;
     basin_shape c = BASIN_SHAPE(q->dim[0], q->dim[1], q->dim[2], v->dim[3]);
     basin_values at;
     memset(&at, 0, sizeof at);
@@ -107,7 +91,7 @@ static inline basin_values basin_values_of(const basin_call *call, const void *c
     at.causal = call->attr.causal, at.exclude_self = call->attr.exclude_self;
     at.drop = call->attr.drop, at.stream = call->attr.stream;
     if (call->ins > BASIN_VAL_SEED && at.drop > 0) at.seed = (const int32_t *)in[BASIN_VAL_SEED];
-    at.of_q = basin_values_steps_of(&call->in[BASIN_VAL_Q].shape, first);
+    at.of_q = basin_values_steps_of(q, first);
     at.of_k = basin_values_steps_of(k, first);
     at.of_v = basin_values_steps_of(v, first), at.of_c = basin_values_steps_of(&c, first);
     at.q = in[BASIN_VAL_Q], at.k = in[BASIN_VAL_K], at.v = in[BASIN_VAL_V];
@@ -132,7 +116,6 @@ static inline basin_values basin_values_of(const basin_call *call, const void *c
         at.out_q = out[BASIN_VAL_OUT_Q], at.out_k = out[BASIN_VAL_OUT_K];
         at.out_v = out[BASIN_VAL_OUT_V], at.out_bias = out[BASIN_VAL_OUT_BIAS];
     }
-    if (packed) basin_values_unpack(&at, size);
     return at;
 }
 
@@ -140,10 +123,8 @@ static inline basin_values basin_values_of(const basin_call *call, const void *c
  * [batch H, rows], and with dropout a bit for every pair, [batch H, words, rows]. */
 static inline int64_t basin_values_rows(int64_t queries) { return (queries + 63) / 64 * 64; }
 static inline int64_t basin_values_words(int64_t keys) { return (keys + 63) / 64 * 2; }
-static inline basin_shape basin_values_kept(const basin_shape *q, const basin_shape *k, bool packed,
-                                            bool drop) {
-    return BASIN_SHAPE(q->dim[0] * q->dim[2] / (packed ? 3 : 1),
-                       1 + (drop ? basin_values_words(k->dim[1]) : 0),
+static inline basin_shape basin_values_kept(const basin_shape *q, const basin_shape *k, bool drop) {
+    return BASIN_SHAPE(q->dim[0] * q->dim[2], 1 + (drop ? basin_values_words(k->dim[1]) : 0),
                        basin_values_rows(q->dim[1]));
 }
 

@@ -98,7 +98,10 @@ BASIN_ANYWHERE void basin_normals_of(double *even, double *odd, uint32_t a, uint
 }
 
 #ifndef __CUDACC__
-/* random.c: four words of one call. */
+/* random.c: uniform draws first .. first + count - 1 of a stream. */
+void basin_random_fill_uniform(float *out, uint64_t seed, uint64_t stream, uint64_t first,
+                               size_t count);
+/* Four words of one call. */
 void basin_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
 
 /* ---- many draws at once, for the instruction set of the including file, which is also compiled

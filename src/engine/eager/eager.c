@@ -24,8 +24,8 @@ void basin_eager_out(job *j, int o, void *data, basin_kind kind, basin_shape sha
 
 static void add_inputs(job *j, const basin_eager_attention *at) {
     basin_kind kind = at->dtype == BASIN_BF16 ? BASIN_NARROW : BASIN_REAL;
-    basin_shape q = BASIN_SHAPE(at->batch, at->queries, at->heads, at->width);
-    basin_shape k = BASIN_SHAPE(at->batch, at->keys, at->heads, at->width);
+    basin_shape q = BASIN_SHAPE(at->batch, at->queries, at->heads, at->head_dim);
+    basin_shape k = BASIN_SHAPE(at->batch, at->keys, at->heads, at->head_dim);
     basin_shape list = BASIN_SHAPE(at->pairs);
     int64_t pairs = at->row ? at->pairs : at->batch * at->queries * at->keys;
     basin_eager_in(j, BASIN_ATT_Q, at->q, kind, q);
@@ -73,7 +73,7 @@ static void add_results(job *j, const basin_eager_attention *at) {
 
 static void describe(job *j, basin_eager_operation operation, const basin_eager_attention *at) {
     if (basin_eager_has_values(operation)) {
-        basin_eager_values(j, operation, at);
+        basin_eager_values_describe(j, operation, at);
         return;
     }
     *j = (job){.call.op = op_of[operation]};
@@ -93,14 +93,14 @@ static basin_status check_dtype(const basin_eager *eager, const basin_eager_atte
     bool narrow = at->dtype == BASIN_BF16 && real == BASIN_F32;
     if (narrow || at->dtype == real) return BASIN_OK;
     return basin_fail(error, BASIN_UNSUPPORTED, "attention: backend %s takes %s, not %s",
-                      basin_backend_name(eager->backend),
-                      real == BASIN_F64 ? "F64" : "F32 and BF16", basin_dtype_name(at->dtype));
+                      eager->backend->table->name, real == BASIN_F64 ? "F64" : "F32 and BF16",
+                      basin_dtype_name(at->dtype));
 }
 
 /* Counts of all operands fit, products of theirs included. */
 static bool counts_fit(const basin_eager_attention *at) {
-    int64_t q = basin_shape_count(BASIN_SHAPE(at->batch, at->queries, at->heads, at->width, 64));
-    int64_t k = basin_shape_count(BASIN_SHAPE(at->batch, at->keys, at->heads, at->width, 64));
+    int64_t q = basin_shape_count(BASIN_SHAPE(at->batch, at->queries, at->heads, at->head_dim, 64));
+    int64_t k = basin_shape_count(BASIN_SHAPE(at->batch, at->keys, at->heads, at->head_dim, 64));
     int64_t pairs = basin_shape_count(BASIN_SHAPE(at->batch, at->queries, at->keys, at->heads, 64));
     int64_t list = basin_shape_count(BASIN_SHAPE(at->pairs, at->heads, 64));
     return q >= 0 && k >= 0 && pairs >= 0 && list >= 0 && at->queries < INT32_MAX &&
@@ -143,7 +143,7 @@ static basin_status check_sizes(const basin_eager *eager, basin_eager_operation 
                           "attention: batch %lld, %lld queries, %lld keys, %lld heads of %lld, "
                           "%lld pairs: negative, or too large",
                           (long long)at->batch, (long long)at->queries, (long long)at->keys,
-                          (long long)at->heads, (long long)at->width, (long long)at->pairs);
+                          (long long)at->heads, (long long)at->head_dim, (long long)at->pairs);
     BASIN_TRY(check_dtype(eager, at, error));
     bool values = basin_eager_has_values(operation);
     if (values) BASIN_TRY(basin_eager_values_check(at, error));
@@ -159,7 +159,7 @@ static basin_status check_present(basin_eager_operation operation, const basin_e
                                   basin_error *error) {
     bool queries = at->batch * at->queries * at->heads > 0,
          keys = at->batch * at->keys * at->heads > 0;
-    bool wide = at->width > 0;
+    bool wide = at->head_dim > 0;
     bool list = !at->row || (at->column && (at->pairs == 0 || (at->key && at->query && at->pair)));
     if (!at->q && queries && wide) return missing("q", error);
     if (!at->k && keys && wide) return missing("k", error);
@@ -174,11 +174,13 @@ static basin_status check_present(basin_eager_operation operation, const basin_e
 
 /* Kernels read rows of whole vectors as vectors; others element by element. */
 static basin_status check_aligned(const basin_eager_attention *at, basin_error *error) {
-    if ((size_t)at->width * basin_dtype_size(at->dtype) % 16) return BASIN_OK;
+    if ((size_t)at->head_dim * basin_dtype_size(at->dtype) % 16) return BASIN_OK;
+    static const basin_eager_values none = {0};
     static const char *const name[] = {"q", "k", "a",  "b",  "dq", "dk", "gq", "gk",
                                        "v", "c", "av", "ac", "o",  "dv", "gv", "gc"};
-    const void *operand[] = {at->q, at->k, at->a,  at->b,  at->dq, at->dk, at->gq, at->gk,
-                             at->v, at->c, at->av, at->ac, at->o,  at->dv, at->gv, at->gc};
+    const basin_eager_values *v = at->values ? at->values : &none;
+    const void *operand[] = {at->q, at->k, at->a, at->b, at->dq, at->dk, at->gq, at->gk,
+                             v->v,  v->c,  v->av, v->ac, v->o,   v->dv,  v->gv,  v->gc};
     for (int i = 0; i < 16; i++)
         if ((uintptr_t)operand[i] % 16)
             return basin_fail(error, BASIN_BAD_VALUE,
@@ -252,8 +254,9 @@ static basin_eager_attention entry_of(const basin_eager_attention *at, int64_t e
     basin_eager_attention one = *at;
     size_t real = at->dtype == BASIN_F64 ? sizeof(double) : sizeof(float);
     size_t row = (size_t)(entry * at->queries * at->heads) * real;
-    size_t q = (size_t)(entry * at->queries * at->heads * at->width) * basin_dtype_size(at->dtype);
-    size_t k = (size_t)(entry * at->keys * at->heads * at->width) * basin_dtype_size(at->dtype);
+    size_t q =
+        (size_t)(entry * at->queries * at->heads * at->head_dim) * basin_dtype_size(at->dtype);
+    size_t k = (size_t)(entry * at->keys * at->heads * at->head_dim) * basin_dtype_size(at->dtype);
     one.batch = 1;
     const void **in[] = {&one.q, &one.a, &one.k, &one.b, &one.w};
     void **out[] = {&one.dq, &one.gq, &one.dk, &one.gk, &one.gw, &one.lse};
@@ -288,8 +291,7 @@ static basin_status run_on_host(const basin_eager *eager, const job *j, basin_er
     basin_backend *backend = NULL; /* of this call alone: errors are kept in it */
     const basin_backend *like = eager->backend;
     basin_status status = basin_backend_open(
-        &backend, &(basin_compute){.backend = basin_backend_name(like), .threads = like->threads},
-        error);
+        &backend, &(basin_compute){.backend = like->table->name, .threads = like->threads}, error);
     if (status) return status;
     backend->table->run(backend, &j->call, 1, j->block);
     status = backend->table->wait(backend, error);
@@ -299,10 +301,11 @@ static basin_status run_on_host(const basin_eager *eager, const job *j, basin_er
 
 static basin_status run_one(const basin_eager *eager, basin_eager_operation operation,
                             const basin_eager_attention *at, basin_error *error) {
-    if (operation == BASIN_EAGER_VALUES_SECOND && at->o && !eager->device) {
+    if (operation == BASIN_EAGER_VALUES_SECOND && at->values->o && !eager->device) {
         BASIN_TRY(run_one(eager, BASIN_EAGER_VALUES, at, error));
         basin_eager_attention rest = *at;
-        rest.o = NULL;
+        basin_eager_values without = *at->values;
+        without.o = NULL, rest.values = &without;
         return run_one(eager, operation, &rest, error);
     }
     job j;
@@ -329,6 +332,7 @@ static basin_eager_attention only(basin_eager_operation operation,
                                   const basin_eager_attention *at) {
     basin_eager_attention mine = *at;
     if (basin_eager_has_values(operation)) return mine;
+    mine.values = NULL;
     if (operation == BASIN_EAGER_LSE) mine.w = NULL;
     if (operation != BASIN_EAGER_FORCE) mine.dq = mine.dk = mine.dbeta = mine.dscale = NULL;
     if (operation == BASIN_EAGER_REVERSE) {

@@ -26,8 +26,8 @@ void basin_eager_out(basin_eager_job *j, int i, void *data, basin_kind kind, bas
 static inline bool basin_eager_has_values(basin_eager_operation operation) {
     return operation >= BASIN_EAGER_VALUES;
 }
-void basin_eager_values(basin_eager_job *j, basin_eager_operation operation,
-                        const basin_eager_attention *at);
+void basin_eager_values_describe(basin_eager_job *j, basin_eager_operation operation,
+                                 const basin_eager_attention *at);
 basin_status basin_eager_values_check(const basin_eager_attention *at, basin_error *error);
 basin_status basin_eager_values_present(basin_eager_operation operation,
                                         const basin_eager_attention *at, basin_error *error);

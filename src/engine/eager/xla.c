@@ -25,8 +25,9 @@ typedef struct request {
     const xla_frame *frame;
     const int64_t *job; /* [JOB] */
     const xla_buffer *in[INS], *out[OUTS];
-    basin_eager_attention at; /* of the first group, pointers included */
-    int axes;                 /* of vmap */
+    basin_eager_attention at;  /* of the first group, pointers included */
+    basin_eager_values values; /* its part, where it has one */
+    int axes;                  /* of vmap */
     int64_t length[BASIN_MAX_RANK], groups;
 } request;
 
@@ -119,16 +120,16 @@ static bool find_sizes(request *r) {
     case XLA_BF16: at->dtype = BASIN_BF16; break;
     default: return false;
     }
-    at->batch = q[0], at->queries = q[1], at->keys = k[1], at->width = q[width];
+    at->batch = q[0], at->queries = q[1], at->keys = k[1], at->head_dim = q[width];
     at->heads = one_head(r) ? 1 : q[2];
     at->pairs = r->job[PAIRS];
     at->exclude_self = r->job[FLAGS] & EXCLUDE_SELF;
     at->causal = r->job[FLAGS] & CAUSAL, at->tf32 = r->job[FLAGS] & TF32;
     if (has_values(r)) {
-        memcpy(&at->factor, &r->job[FACTOR], sizeof at->factor);
-        at->key_heads = k[2], at->value_width = r->in[V]->dims[r->axes + 3];
-        find_repeats(at->bias_repeats, r, BIAS);
-        find_repeats(at->abias_repeats, r, ABIAS);
+        memcpy(&r->values.factor, &r->job[FACTOR], sizeof r->values.factor);
+        r->values.key_heads = k[2], r->values.value_dim = r->in[V]->dims[r->axes + 3];
+        find_repeats(r->values.bias_repeats, r, BIAS);
+        find_repeats(r->values.abias_repeats, r, ABIAS);
         return k[0] == q[0] && k[width] == q[width];
     }
     return k[0] == q[0] && k[2] == q[2] && k[width] == q[width];
@@ -165,29 +166,38 @@ static void set_list(basin_eager_attention *at, const int32_t *list) {
     at->pair = list_part(&list, at->pairs);
 }
 
-#define AT(field) offsetof(basin_eager_attention, field)
+/* The fields of a group; those of its values come after. */
+typedef struct group_job {
+    basin_eager_attention at;
+    basin_eager_values values;
+} group_job;
+
+#define AT(field) offsetof(group_job, at.field)
+#define WITH(field) offsetof(group_job, values.field)
 static const size_t dense_at[INS] = {AT(q), AT(k), AT(beta), AT(scale), 0, AT(w), AT(a), AT(b)};
-static const size_t values_at[INS] = {AT(q), AT(k), AT(v),  AT(bias),  0,     AT(c),
-                                      AT(a), AT(b), AT(av), AT(abias), AT(ac)};
+static const size_t values_at[INS] = {AT(q), AT(k), WITH(v),  WITH(bias),  0,       WITH(c),
+                                      AT(a), AT(b), WITH(av), WITH(abias), WITH(ac)};
 static const size_t out_at[][OUTS] = {{AT(lse)},
                                       {AT(dq), AT(dk), AT(dbeta), AT(dscale)},
                                       {AT(gq), AT(gk), AT(gw), AT(gbeta), AT(gscale)},
-                                      {AT(o)},
-                                      {AT(dq), AT(dk), AT(dv), AT(dbias)},
-                                      {AT(gq), AT(gk), AT(gv), AT(gbias), AT(gc), AT(o)}};
+                                      {WITH(o)},
+                                      {AT(dq), AT(dk), WITH(dv), WITH(dbias)},
+                                      {AT(gq), AT(gk), WITH(gv), WITH(gbias), WITH(gc), WITH(o)}};
 #undef AT
+#undef WITH
 
-static basin_eager_attention job_of_group(const request *r, int64_t group) {
-    basin_eager_attention at = r->at;
+static void find_group(group_job *found, const request *r, int64_t number) {
+    *found = (group_job){r->at, r->values};
+    if (has_values(r)) found->at.values = &found->values;
     for (int i = 0; i < INS; i++)
         if (r->in[i] && i != LIST)
-            *(const void **)((char *)&at + (has_values(r) ? values_at : dense_at)[i]) =
-                part_of(r, r->in[i], group);
+            *(const void **)((char *)found + (has_values(r) ? values_at : dense_at)[i]) =
+                part_of(r, r->in[i], number);
     for (int i = 0; i < OUTS; i++)
         if (r->out[i])
-            *(void **)((char *)&at + out_at[r->job[OPERATION]][i]) = part_of(r, r->out[i], group);
-    set_list(&at, part_of(r, r->in[LIST], group));
-    return at;
+            *(void **)((char *)found + out_at[r->job[OPERATION]][i]) =
+                part_of(r, r->out[i], number);
+    set_list(&found->at, part_of(r, r->in[LIST], number));
 }
 
 static int64_t groups_of(const request *r, const xla_buffer *buffer) {
@@ -203,7 +213,7 @@ static void fold_groups(request *r) {
                                                            : false;
     bool values = has_values(r);
     bool folds = !r->in[LIST] && !sums && (values || groups_of(r, r->in[BETA]) == 1) &&
-                 !r->at.bias_repeats[0] && !r->at.abias_repeats[0];
+                 !r->values.bias_repeats[0] && !r->values.abias_repeats[0];
     for (int i = 0; i < INS; i++)
         if (r->in[i] && (i != BETA || values)) folds = folds && groups_of(r, r->in[i]) == r->groups;
     if (!folds) return;
@@ -250,16 +260,17 @@ static void *scratch_free(const xla_frame *frame, void *data, size_t bytes) {
 static void *run_groups(const request *r, const basin_eager *eager) {
     basin_error error = {.status = BASIN_OK};
     basin_eager_operation operation = (basin_eager_operation)r->job[OPERATION];
-    basin_eager_attention first = job_of_group(r, 0);
+    group_job one;
+    find_group(&one, r, 0);
     void *failure = NULL, *scratch = NULL;
     size_t bytes = 0;
-    basin_status status = basin_eager_workspace(&bytes, eager, operation, &first, &error);
+    basin_status status = basin_eager_workspace(&bytes, eager, operation, &one.at, &error);
     size_t taken = bytes ? bytes + SCRATCH_ALIGNMENT : 0;
     if (!status && eager->device) scratch = scratch_new(&failure, r->frame, taken);
     for (int64_t i = 0; i < r->groups && !status && !failure; i++) {
-        basin_eager_attention at = job_of_group(r, i);
-        at.workspace = align(scratch), at.workspace_bytes = bytes, at.stream = r->at.stream;
-        status = basin_eager_run(eager, operation, &at, &error);
+        find_group(&one, r, i);
+        one.at.workspace = align(scratch), one.at.workspace_bytes = bytes;
+        status = basin_eager_run(eager, operation, &one.at, &error);
     }
     void *late = scratch_free(r->frame, scratch, taken);
     if (status) return fail_status(r->frame, &error);
@@ -292,7 +303,7 @@ static bool report_version(const xla_frame *frame) {
     return false;
 }
 
-void *basin_xla_attention_host(void *call) {
+static void *attention_host(void *call) {
     const xla_frame *frame = call;
     request r;
     if (report_version(frame)) return NULL;
@@ -322,7 +333,7 @@ static const basin_eager *cuda_opened(basin_error *error) {
     return eager;
 }
 
-void *basin_xla_attention_cuda(void *call) {
+static void *attention_cuda(void *call) {
     const xla_frame *frame = call;
     request r;
     if (report_version(frame)) return NULL;
@@ -444,10 +455,22 @@ static void *call_plan(const xla_frame *frame) {
     return NULL;
 }
 
-void *basin_xla_plan(void *call) {
+static void *plan_handler(void *call) {
     if (report_version(call)) return NULL;
     pthread_mutex_lock(&plans.lock);
     void *failure = call_plan(call);
     pthread_mutex_unlock(&plans.lock);
     return failure;
+}
+
+basin_xla_handler *basin_xla_handler_named(const char *name) {
+    static const struct {
+        const char *name;
+        basin_xla_handler *handler;
+    } all[] = {{"attention_host", attention_host},
+               {"attention_cuda", attention_cuda},
+               {"plan", plan_handler}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!strcmp(all[i].name, name)) return all[i].handler;
+    return NULL;
 }

@@ -40,12 +40,9 @@ static basin_expr project(basin_expr g, basin_expr w) {
 }
 
 basin_expr basin_energy_attention(basin_expr g, basin_expr wk, basin_expr wq, basin_expr beta,
-                                  basin_expr scale, basin_expr mix, const basin_pattern *pattern) {
+                                  const basin_pattern *pattern, const basin_lse_options *options) {
     if (!check_tokens(g, wk, 2, "attention") || !check_tokens(g, wq, 2, "attention")) return NULL;
-    if (!pattern)
-        return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
-                                "attention: no pattern says which pairs see each other");
-    basin_expr lse = basin_attention_lse(project(g, wq), project(g, wk), beta, scale, mix, pattern);
+    basin_expr lse = basin_attention_lse(project(g, wq), project(g, wk), beta, pattern, options);
     return basin_neg(per_sample(basin_div(lse, beta), has_batch(g)));
 }
 
@@ -70,7 +67,8 @@ static basin_init init_or(basin_init given, double deviation) {
 
 static basin_status check_config(const basin_block_config *c, basin_graph *graph) {
     basin_error newer = {0};
-    if (BASIN_SIZE_CHECK(c, "basin_block_config", &newer))
+    if (BASIN_SIZE_CHECK(c, "basin_block_config", &newer) ||
+        BASIN_SIZE_CHECK(c->graph, "basin_block_graph", &newer))
         basin_graph_fail(graph, newer.status, "%s", newer.text);
     bool heads = c->no_attention || (c->heads > 0 && c->head_dim > 0);
     bool memories = c->no_hopfield || c->memories > 0;
@@ -86,11 +84,11 @@ static basin_status check_config(const basin_block_config *c, basin_graph *graph
     return error ? error->status : BASIN_OK;
 }
 
-static basin_expr declare_scalers(const basin_block_config *c, basin_params *params,
-                                  const char *prefix, const char *name, int64_t heads) {
-    return c->degree_scalers ? basin_param_add(params, prefix, name, BASIN_SHAPE(heads, 2),
-                                               (basin_init){BASIN_INIT_CONSTANT, 0})
-                             : NULL;
+static basin_expr declare_scalers(const basin_block *b, basin_params *params, const char *prefix,
+                                  const char *name, int64_t heads) {
+    return b->graph.degree_scalers ? basin_param_add(params, prefix, name, BASIN_SHAPE(heads, 2),
+                                                     (basin_init){BASIN_INIT_CONSTANT, 0})
+                                   : NULL;
 }
 
 static void declare_attention(basin_block *b, basin_params *params, const char *prefix) {
@@ -105,51 +103,54 @@ static void declare_attention(basin_block *b, basin_params *params, const char *
                             : basin_full(params->graph, BASIN_SHAPE(c->heads), beta);
     if (c->mix)
         b->mix = basin_param_add(params, prefix, "mix", BASIN_SHAPE(c->heads, c->heads), init);
-    b->wd = declare_scalers(c, params, prefix, "wd", c->heads);
-    if (c->facts > 0) /* at first facts do not count */
-        b->we = basin_param_add(params, prefix, "we", BASIN_SHAPE(c->facts, c->heads),
+    b->wd = declare_scalers(b, params, prefix, "wd", c->heads);
+    if (b->graph.facts > 0) /* at first facts do not count */
+        b->we = basin_param_add(params, prefix, "we", BASIN_SHAPE(b->graph.facts, c->heads),
                                 (basin_init){BASIN_INIT_CONSTANT, 0});
 }
 
 static void declare_couplings(basin_block *b, basin_params *params, const char *prefix) {
     const basin_block_config *c = &b->config;
-    basin_shape shape = BASIN_SHAPE(c->couplings, c->head_dim, c->dim);
+    basin_shape shape = BASIN_SHAPE(b->graph.couplings, c->head_dim, c->dim);
     basin_init init = init_or(c->init_query, 0.002);
     b->ck = basin_param_add(params, prefix, "ck", shape, init);
     b->cq = basin_param_add(params, prefix, "cq", shape, init);
-    b->ce = basin_param_add(params, prefix, "ce", BASIN_SHAPE(c->coupling_features, c->couplings),
-                            (basin_init){BASIN_INIT_LECUN, (double)c->coupling_features});
-    b->cd = declare_scalers(c, params, prefix, "cd", c->couplings);
+    b->ce = basin_param_add(params, prefix, "ce",
+                            BASIN_SHAPE(b->graph.pair_features, b->graph.couplings),
+                            (basin_init){BASIN_INIT_LECUN, (double)b->graph.pair_features});
+    b->cd = declare_scalers(b, params, prefix, "cd", b->graph.couplings);
 }
 
 static void declare_memories(basin_block *b, basin_params *params, const char *prefix) {
     const basin_block_config *c = &b->config;
-    int64_t U = c->neighbour_heads, seen = c->dim + U * c->head_dim;
+    int64_t U = b->graph.neighbour_heads, seen = c->dim + U * c->head_dim;
     b->xi = basin_param_add(params, prefix, "xi", BASIN_SHAPE(c->memories, seen),
                             init_or(c->init_memory, 0.02));
     if (!U) return;
     b->nv = basin_param_add(params, prefix, "nv", BASIN_SHAPE(U, c->head_dim, c->dim),
                             init_or(c->init_query, 0.002));
-    b->ne = basin_param_add(params, prefix, "ne", BASIN_SHAPE(c->coupling_features, U),
-                            (basin_init){BASIN_INIT_LECUN, (double)c->coupling_features});
-    b->nd = declare_scalers(c, params, prefix, "nd", U);
+    b->ne = basin_param_add(params, prefix, "ne", BASIN_SHAPE(b->graph.pair_features, U),
+                            (basin_init){BASIN_INIT_LECUN, (double)b->graph.pair_features});
+    b->nd = declare_scalers(b, params, prefix, "nd", U);
 }
 
 basin_status basin_block_declare(basin_block *block, basin_params *params, const char *prefix,
                                  const basin_block_config *config) {
     *block = (basin_block){.config = *config};
+    if (config->graph) block->graph = *config->graph;
+    block->config.graph = NULL;
     if (block->config.epsilon == 0) block->config.epsilon = 1e-5;
     basin_status status = check_config(config, params->graph);
     if (status) return status;
     if (!config->no_attention) declare_attention(block, params, prefix);
     if (!config->no_hopfield) declare_memories(block, params, prefix);
-    if (config->couplings > 0) declare_couplings(block, params, prefix);
+    if (block->graph.couplings > 0) declare_couplings(block, params, prefix);
     block->gamma = basin_param_add(params, prefix, "gamma", BASIN_SCALAR,
                                    (basin_init){BASIN_INIT_CONSTANT, 1});
     if (config->positive_gamma) basin_param_set_minimum(params, block->gamma, MIN_GAMMA);
     block->delta = basin_param_add(params, prefix, "delta", BASIN_SHAPE(config->dim),
                                    (basin_init){BASIN_INIT_CONSTANT, 0});
-    if (config->norm == BASIN_NORM_GRAPH) /* at 1 its gradient is 0 */
+    if (block->graph.graph_norm) /* at 1 its gradient is 0 */
         block->mean_part = basin_param_add(params, prefix, "mean_part", BASIN_SHAPE(config->dim),
                                            (basin_init){BASIN_INIT_CONSTANT, 0.5});
     const basin_error *error = basin_graph_error(params->graph);
@@ -167,23 +168,28 @@ basin_expr basin_block_norm(const basin_block *block, basin_expr x) {
     return basin_lagrangian_activation(&rms, x);
 }
 
+static const basin_block_graph_inputs *inputs_of(const basin_block_bound *bound) {
+    static const basin_block_graph_inputs none = {0};
+    return bound->graph ? bound->graph : &none;
+}
+
 /* Normalizes each feature over the nodes of a graph: with A = 1 - a mean, the gradient of n gamma
  * sqrt(x . A'A x / n + epsilon) + delta . x, summed over features and graphs of n nodes. */
 static basin_expr graph_norm(const basin_block_bound *bound, basin_expr x) {
     const basin_block *b = bound->block;
-    if (!bound->owner || !bound->share || has_batch(x))
+    if (!inputs_of(bound)->owner || !inputs_of(bound)->share || has_batch(x))
         return basin_graph_fail(basin_expr_graph(x), BASIN_BAD_VALUE,
                                 "a norm over graphs needs tokens [N, D] and the graph of each");
-    int64_t G = basin_expr_shape(bound->share).dim[0];
-    basin_expr share = basin_reshape(bound->share, BASIN_SHAPE(G, 1)), a = b->mean_part;
-    basin_expr sum = basin_scatter(x, bound->owner, G);
-    basin_expr mean = basin_gather(basin_mul(sum, share), bound->owner);
+    int64_t G = basin_expr_shape(inputs_of(bound)->share).dim[0];
+    basin_expr share = basin_reshape(inputs_of(bound)->share, BASIN_SHAPE(G, 1)), a = b->mean_part;
+    basin_expr sum = basin_scatter(x, inputs_of(bound)->owner, G);
+    basin_expr mean = basin_take(basin_mul(sum, share), 0, inputs_of(bound)->owner);
     basin_expr squares = basin_square(basin_sub(x, basin_mul(mean, a)));
-    squares = basin_mul(basin_scatter(squares, bound->owner, G), share);
-    basin_expr root =
-        basin_sqrt(basin_offset(basin_gather(squares, bound->owner), b->config.epsilon));
+    squares = basin_mul(basin_scatter(squares, inputs_of(bound)->owner, G), share);
+    basin_expr root = basin_sqrt(
+        basin_offset(basin_take(squares, 0, inputs_of(bound)->owner), b->config.epsilon));
     basin_expr ones = basin_full(basin_expr_graph(x), BASIN_SHAPE(G, 1), 1);
-    basin_expr is_node = basin_gather(ones, bound->owner);
+    basin_expr is_node = basin_take(ones, 0, inputs_of(bound)->owner);
     basin_expr taken = basin_mul(a, basin_offset(basin_neg(a), 2));
     basin_expr g = basin_div(basin_sub(x, basin_mul(mean, taken)), root);
     g = basin_add(basin_mul(g, b->gamma), b->delta);
@@ -224,12 +230,13 @@ static basin_expr scale_heads(const basin_block_bound *bound, basin_expr a, basi
 }
 
 static bool check_facts(const basin_block_bound *bound, basin_expr g) {
-    if (!bound->block->we == !bound->facts && !(bound->facts && bound->scale)) return true;
+    if (!bound->block->we == !inputs_of(bound)->facts && !(inputs_of(bound)->facts && bound->scale))
+        return true;
     return basin_graph_fail(
         basin_expr_graph(g), BASIN_BAD_VALUE,
         "attention: facts of pairs are %s; expected them where the block has weights "
         "for them, without multipliers",
-        bound->facts ? basin_expr_text(bound->facts) : "absent");
+        inputs_of(bound)->facts ? basin_expr_text(inputs_of(bound)->facts) : "absent");
 }
 
 /* The log-sum-exps of every token's scores and head at activations g: [.., N, H]. */
@@ -237,10 +244,9 @@ static basin_expr block_lse(const basin_block_bound *bound, basin_expr g) {
     const basin_block *b = bound->block;
     if (!check_tokens(g, b->wk, 2, "attention") || !check_facts(bound, g)) return NULL;
     basin_expr k = project(g, b->wk), q = project(g, b->wq);
-    if (!bound->facts)
-        return basin_attention_lse(q, k, b->beta, bound->scale, b->mix, bound->pattern);
-    basin_expr bias = basin_matmul(bound->facts, b->we);
-    return basin_attention_lse_biased(q, k, b->beta, bias, b->mix, bound->pattern);
+    basin_lse_options options = {.scale = bound->scale, .mix = b->mix};
+    if (inputs_of(bound)->facts) options.bias = basin_matmul(inputs_of(bound)->facts, b->we);
+    return basin_attention_lse(q, k, b->beta, bound->pattern, &options);
 }
 
 /* Minus the energies of tokens and heads: [.., N, H]. */
@@ -257,9 +263,9 @@ static basin_expr attention_term(const void *context, basin_expr g) {
 
 /* How much pairs count in each head, [pairs, H'], by weights [P, H'] of their features. */
 static basin_expr pair_strength(const basin_block_bound *bound, basin_expr weight) {
-    basin_shape pairs = basin_expr_shape(bound->strength);
-    basin_expr strength = basin_reshape(bound->strength, BASIN_SHAPE(pairs.dim[0], 1));
-    return basin_mul(basin_matmul(bound->features, weight), strength);
+    basin_shape pairs = basin_expr_shape(inputs_of(bound)->strength);
+    basin_expr strength = basin_reshape(inputs_of(bound)->strength, BASIN_SHAPE(pairs.dim[0], 1));
+    return basin_mul(basin_matmul(inputs_of(bound)->features, weight), strength);
 }
 
 /* What memories see of each token: itself, and its neighbours where the block has heads for them.
@@ -267,7 +273,7 @@ static basin_expr pair_strength(const basin_block_bound *bound, basin_expr weigh
 static basin_expr seen_by_memories(const basin_block_bound *bound, basin_expr g) {
     const basin_block *b = bound->block;
     if (!b->nv || !check_tokens(g, b->nv, 2, "sums over neighbours")) return g;
-    if (!bound->strength || !bound->pattern->row || has_batch(g))
+    if (!inputs_of(bound)->strength || !bound->pattern->row || has_batch(g))
         return basin_graph_fail(basin_expr_graph(g), BASIN_BAD_VALUE,
                                 "sums over neighbours require tokens [N, D] and a list of pairs");
     basin_expr sum = basin_pair_sum(pair_strength(bound, b->ne), project(g, b->nv), bound->pattern);
@@ -310,7 +316,7 @@ basin_energy basin_block_energy(const basin_block_bound *bound) {
                                      {"hopfield", hopfield_term, NULL},
                                      {"couplings", couplings_term, NULL}};
     const basin_block_config *c = &bound->block->config;
-    bool couplings = c->couplings > 0;
+    bool couplings = bound->block->graph.couplings > 0;
     int first = c->no_hopfield ? (c->no_attention ? 1 : 0) : (c->no_attention ? 3 : 2);
     return (basin_energy){.term = all + first,
                           .terms = !c->no_attention + !c->no_hopfield + couplings,
@@ -325,7 +331,7 @@ static basin_expr scores(const basin_block_bound *bound, basin_expr q, basin_exp
     const basin_block *b = bound->block;
     basin_expr z = basin_mul(basin_pair_dot(q, k, bound->pattern), b->beta);
     if (b->mix) z = basin_matmul(z, b->mix);
-    if (bound->facts) return basin_add(z, basin_matmul(bound->facts, b->we));
+    if (inputs_of(bound)->facts) return basin_add(z, basin_matmul(inputs_of(bound)->facts, b->we));
     return bound->scale ? basin_mul(z, bound->scale) : z;
 }
 
@@ -343,7 +349,7 @@ static basin_expr pair_shares(const basin_block_bound *bound, basin_expr g) {
 }
 
 static basin_expr couplings_of(const basin_block_bound *bound, basin_expr g) {
-    int64_t pairs = basin_expr_shape(bound->strength).dim[0];
+    int64_t pairs = basin_expr_shape(inputs_of(bound)->strength).dim[0];
     basin_expr z = couplings_by_pair(bound, g);
     basin_expr each = basin_reshape(basin_sum(z, 1, 1), BASIN_SHAPE(pairs, 1));
     int64_t N = basin_expr_shape(g).dim[0];
@@ -364,7 +370,7 @@ static void token_energies(basin_expr energy[3], const basin_block_bound *bound,
             basin_reshape(seen, BASIN_SHAPE(s.dim[0], 1, basin_expr_shape(seen).dim[1]));
         energy[1] = basin_energy_hopfield(one, b->xi, b->config.hopfield, b->config.power);
     }
-    if (b->config.couplings > 0) energy[2] = couplings_of(bound, g);
+    if (b->graph.couplings > 0) energy[2] = couplings_of(bound, g);
 }
 
 void basin_block_inspect(basin_block_view *view, const basin_block_bound *bound, basin_expr g) {

@@ -37,9 +37,9 @@ static basin_expr check_shape(basin_expr next, basin_expr x, int turn) {
 static basin_expr step(const basin_energy *energy, basin_expr x, basin_expr g,
                        const basin_pace *pace, const basin_descent_spec *spec) {
     static const basin_substep whole = {0};
-    int turns = spec->turns > 0 ? spec->turns : 1;
+    int turns = spec->substeps > 0 ? spec->substeps : 1;
     for (int i = 0; i < turns && x; i++) {
-        const basin_substep *turn = spec->turns > 0 ? &spec->turn[i] : &whole;
+        const basin_substep *turn = spec->substeps > 0 ? &spec->substep[i] : &whole;
         if (i > 0) g = basin_energy_activation(energy, x);
         x = check_shape(take_turn(energy, x, g, turn, pace, spec, i + 1 == turns), x, i);
     }
@@ -52,15 +52,15 @@ static basin_status check_spec(const basin_descent_spec *spec, const basin_energ
     if (!(spec->noise >= 0))
         return basin_fail(error, BASIN_BAD_VALUE, "a descent with noise %g; expected none below 0",
                           spec->noise);
-    if (spec->turns < 0 || (spec->turns > 0 && !spec->turn))
+    if (spec->substeps < 0 || (spec->substeps > 0 && !spec->substep))
         return basin_fail(error, BASIN_BAD_VALUE, "a descent of %d turns without a list of them",
-                          spec->turns);
-    for (int i = 0; i < spec->turns; i++)
-        if (energy->terms < 32 && spec->turn[i].terms >> energy->terms)
+                          spec->substeps);
+    for (int i = 0; i < spec->substeps; i++)
+        if (energy->terms < 32 && spec->substep[i].terms >> energy->terms)
             return basin_fail(
                 error, BASIN_BAD_VALUE,
                 "turn %d of a descent takes the terms of bits 0x%x; the energy has %d terms", i,
-                spec->turn[i].terms, energy->terms);
+                spec->substep[i].terms, energy->terms);
     return BASIN_OK;
 }
 

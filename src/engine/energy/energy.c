@@ -1,8 +1,6 @@
-/* Any energy: activation, total, force from its terms; maps to spheres, boxes, near zero. */
+/* Any energy: activation, total, force from its terms; maps to spheres. */
 #include "engine/energy/energy.h"
 #include "base/shape.h"
-
-#include <string.h>
 
 basin_expr basin_energy_activation(const basin_energy *energy, basin_expr x) {
     if (!energy->activation) return x;
@@ -50,11 +48,6 @@ basin_expr basin_energy_force(const basin_energy *energy, basin_expr g) {
     return basin_energy_force_of(energy, g, 0);
 }
 
-basin_hopfield basin_hopfield_named(const char *name) {
-    if (!strcmp(name, "power")) return BASIN_HOPFIELD_POWER;
-    return !strcmp(name, "softmax") ? BASIN_HOPFIELD_SOFTMAX : BASIN_HOPFIELD_RELU;
-}
-
 /* ---- maps ---- */
 
 /* [.., D] -> [.., D / group, group] */
@@ -87,15 +80,4 @@ basin_expr basin_to_tangent(basin_expr force, basin_expr x, int64_t group) {
     if (!f || !rows) return NULL;
     basin_expr along = basin_expand_dims(basin_sum(basin_mul(f, rows), -1, 1), -1, 1);
     return basin_reshape(basin_sub(f, basin_mul(along, rows)), basin_expr_shape(force));
-}
-
-basin_expr basin_to_box(basin_expr x, double low, double high) {
-    basin_graph *graph = basin_expr_graph(x);
-    if (x && !(low <= high))
-        return basin_graph_fail(graph, BASIN_BAD_VALUE, "a box from %g to %g", low, high);
-    return basin_minimum(basin_maximum(x, basin_scalar(graph, low)), basin_scalar(graph, high));
-}
-
-basin_expr basin_shrink(basin_expr x, basin_expr lambda) {
-    return basin_sub(basin_relu(basin_sub(x, lambda)), basin_relu(basin_neg(basin_add(x, lambda))));
 }

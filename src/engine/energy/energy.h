@@ -11,6 +11,9 @@ basin_expr basin_descend_implicit(const basin_energy *energy, basin_expr x,
 /* -dE/dg of the terms whose bits are set; 0: of all. */
 basin_expr basin_energy_force_of(const basin_energy *energy, basin_expr g, unsigned terms);
 
+/* The part of a force that is tangent to the spheres of basin_to_sphere at x. */
+basin_expr basin_to_tangent(basin_expr force, basin_expr x, int64_t group);
+
 /* What a step depends on beside the tokens. */
 typedef struct basin_pace {
     basin_expr alpha; /* [], or one per sample */

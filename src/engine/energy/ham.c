@@ -97,6 +97,9 @@ static int find_layer(const basin_ham *ham, const char *layer) {
 
 /* Whether the layer can be added; otherwise the graph has an error. */
 static bool check_layer(basin_ham *ham, const basin_layer *layer) {
+    basin_error newer = {0};
+    if (BASIN_SIZE_CHECK(layer, "basin_layer", &newer))
+        return basin_graph_fail(ham->graph, newer.status, "%s", newer.text);
     if (!layer->name || !*layer->name || strpbrk(layer->name, ", ()\t\n"))
         return basin_graph_fail(
             ham->graph, BASIN_BAD_VALUE,
@@ -175,9 +178,13 @@ static int find_synapse(const basin_ham *ham, const char *name) {
 int basin_ham_synapse(basin_ham *ham, const basin_synapse *synapse) {
     const char *name = synapse->name;
     basin_synapse copy = *synapse;
-    if (!name || !*name || !synapse->energy)
+    basin_error newer = {0};
+    if (BASIN_SIZE_CHECK(synapse, "basin_synapse", &newer))
+        basin_graph_fail(ham->graph, newer.status, "%s", newer.text);
+    else if (!name || !*name || (synapse->kind == BASIN_SYNAPSE_CUSTOM && !synapse->energy))
         basin_graph_fail(ham->graph, BASIN_BAD_VALUE,
-                         "synapse '%s' needs a name and an energy function", name ? name : "");
+                         "synapse '%s' needs a name, and a kind or an energy function",
+                         name ? name : "");
     else if (find_synapse(ham, name) >= 0)
         basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "there are two synapses named '%s'", name);
     else if (has_room(ham, ham->synapses, BASIN_HAM_SYNAPSES, "synapses") &&
@@ -236,7 +243,7 @@ static basin_expr connection_energy(basin_ham *ham, int connection, const basin_
     for (int i = 0; i < c->count; i++) end[i] = g[c->layer[i]];
     if (!end[0]) return NULL;
     int64_t batch = basin_expr_shape(end[0]).dim[0];
-    basin_expr energy = synapse->energy(ham, synapse, end, c->count);
+    basin_expr energy = basin_synapse_energy(ham, synapse, end, c->count);
     if (!energy)
         return basin_graph_fail(ham->graph, BASIN_BAD_VALUE, "%s: the synapse gave no energy",
                                 c->name);
@@ -266,14 +273,6 @@ int basin_ham_connect(basin_ham *ham, const char *synapse, const char *layers) {
 }
 
 /* ---- energies ---- */
-
-void basin_ham_inputs(basin_ham *ham, basin_expr *x, int64_t batch) {
-    char name[256];
-    for (int i = 0; i < ham->layers; i++) {
-        snprintf(name, sizeof name, "x.%.200s[%lld]", ham->layer[i].name, (long long)batch);
-        x[i] = basin_input(ham->graph, name, batch_shape(&ham->layer[i], batch));
-    }
-}
 
 /* Energies of all terms at x, each [batch]: the layers, then the connections. */
 static void ham_energies(basin_ham *ham, basin_expr *energy, const basin_expr *x) {

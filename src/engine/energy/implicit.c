@@ -111,11 +111,11 @@ static basin_expr largest(basin_expr a, basin_expr x) {
 static basin_expr check(const basin_descent_spec *spec, basin_expr x, const basin_expr *trace) {
     basin_graph *graph = basin_expr_graph(x);
     const basin_implicit *i = &spec->implicit;
-    const char *with = trace             ? "a trace of its energies"
-                       : spec->noise > 0 ? "noise"
-                       : spec->turns > 0 ? "turns"
-                       : spec->schedule  ? "a schedule of its steps"
-                                         : NULL;
+    const char *with = trace                ? "a trace of its energies"
+                       : spec->noise > 0    ? "noise"
+                       : spec->substeps > 0 ? "turns"
+                       : spec->schedule     ? "a schedule of its steps"
+                                            : NULL;
     if (with)
         return basin_graph_fail(graph, BASIN_UNSUPPORTED, "an implicit descent with %s", with);
     if (basin_expr_shape(x).rank < 1)

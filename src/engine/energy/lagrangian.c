@@ -284,7 +284,7 @@ static basin_expr sum_after(basin_expr a, int batch) {
 }
 
 static basin_expr own_value(const basin_lagrangian *l, basin_expr x, int batch) {
-    basin_expr terms = l->own(x, l->context);
+    basin_expr terms = l->custom(x, l->context);
     if (!terms)
         return basin_graph_fail(x->graph, BASIN_BAD_VALUE,
                                 "a custom Lagrangian returned NULL for states %s",
@@ -318,7 +318,7 @@ static basin_expr reduced(const basin_lagrangian *l, basin_expr x, int batch, bo
 
 basin_expr basin_lagrangian_value(const basin_lagrangian *lagrangian, basin_expr x, int batch) {
     if (!check_batch(x, batch)) return NULL;
-    if (lagrangian->own) return own_value(lagrangian, x, batch);
+    if (lagrangian->custom) return own_value(lagrangian, x, batch);
     return reduced(lagrangian, x, batch, false);
 }
 
@@ -326,7 +326,7 @@ basin_expr basin_lagrangian_activation(const basin_lagrangian *lagrangian, basin
     parameters p;
     row_view view;
     if (!x) return NULL;
-    if (lagrangian->own) {
+    if (lagrangian->custom) {
         x = basin_variable(x);
         return x ? basin_grad(own_value(lagrangian, x, 0), x) : NULL;
     }
@@ -340,7 +340,7 @@ basin_expr basin_lagrangian_activation(const basin_lagrangian *lagrangian, basin
 
 basin_expr basin_lagrangian_energy(const basin_lagrangian *lagrangian, basin_expr x, int batch) {
     if (!check_batch(x, batch)) return NULL;
-    if (!lagrangian->own) return reduced(lagrangian, x, batch, true);
+    if (!lagrangian->custom) return reduced(lagrangian, x, batch, true);
     basin_expr g = basin_lagrangian_activation(lagrangian, x);
     return basin_sub(sum_after(basin_mul(x, g), batch), own_value(lagrangian, x, batch));
 }

@@ -7,8 +7,8 @@
 #include "engine/energy/network.h"
 
 #define SYNAPSE(name)                                                                              \
-    basin_expr basin_synapse_##name(basin_ham *ham, const basin_synapse *synapse,                  \
-                                    const basin_expr *g, int count)
+    static basin_expr name(basin_ham *ham, const basin_synapse *synapse, const basin_expr *g,      \
+                           int count)
 
 /* ---- what the synapses share ---- */
 
@@ -48,7 +48,7 @@ static basin_expr offset(basin_ham *ham, const basin_synapse *s, const char *par
 /* The hidden Lagrangian, by default the one named. */
 static basin_lagrangian hidden_of(const basin_synapse *s, const char *otherwise) {
     basin_lagrangian hidden = s->hidden;
-    if (!hidden.name && !hidden.own) hidden.name = otherwise;
+    if (!hidden.name && !hidden.custom) hidden.name = otherwise;
     return hidden;
 }
 
@@ -140,7 +140,7 @@ SYNAPSE(linear) {
     if (!w) return NULL;
     basin_expr energy = energy_of(contract(w, v, count), g[0]);
     if (!synapse->bias) return energy;
-    return basin_add(energy, basin_synapse_bias(ham, synapse, &g[count - 1], 1));
+    return basin_add(energy, bias(ham, synapse, &g[count - 1], 1));
 }
 
 /* ---- hidden neurons integrated out ---- */
@@ -167,7 +167,7 @@ SYNAPSE(memory) {
     basin_expr v = vectors(g[0], synapse->rows);
     if (!v) return NULL;
     basin_expr xi = weight(ham, synapse, "xi", BASIN_SHAPE(synapse->units, width_of(v)));
-    if (synapse->normalise) xi = unit_length(xi, 1);
+    if (synapse->normalize) xi = unit_length(xi, 1);
     basin_expr z = basin_matmul_t(v, false, xi, true);
     if (synapse->distance) { /* -|xi - g|^2 / 2 */
         z = basin_sub(z, basin_scale(basin_sum(basin_square(xi), 1, 1), 0.5));
@@ -188,7 +188,7 @@ SYNAPSE(hidden) {
         char part[] = "w1";
         part[1] = (char)('1' + i);
         basin_expr w = weight(ham, synapse, part, BASIN_SHAPE(width_of(v[i]), synapse->units));
-        if (synapse->normalise) w = unit_length(w, 0);
+        if (synapse->normalize) w = unit_length(w, 0);
         basin_expr product = basin_matmul(v[i], w);
         h = h ? basin_add(h, product) : product;
     }
@@ -245,18 +245,18 @@ SYNAPSE(mixer) {
 /* One beta per head, [heads], above 1e-6 where it is learnt. */
 static basin_expr head_beta(basin_ham *ham, const basin_synapse *s) {
     if (!s->hidden.beta)
-        return basin_full(ham->graph, BASIN_SHAPE(s->heads), 1 / sqrt((double)s->width));
+        return basin_full(ham->graph, BASIN_SHAPE(s->heads), 1 / sqrt((double)s->head_dim));
     basin_expr beta = basin_maximum(s->hidden.beta, basin_scalar(ham->graph, 1e-6));
     return basin_broadcast_to(beta, BASIN_SHAPE(s->heads));
 }
 
 /* Queries or keys, [B, N, heads, width] */
 static basin_expr project(basin_ham *ham, const basin_synapse *s, basin_expr g, const char *part) {
-    basin_shape shape = BASIN_SHAPE(s->heads, s->width, basin_expr_shape(g).dim[2]);
+    basin_shape shape = BASIN_SHAPE(s->heads, s->head_dim, basin_expr_shape(g).dim[2]);
     basin_expr p = basin_einsum("bnd,hyd->bnhy", g, weight(ham, s, part, shape));
-    if (!s->normalise) return p;
+    if (!s->normalize) return p;
     return basin_layernorm(p, offset(ham, s, "norm_gamma", BASIN_SCALAR, 1),
-                           offset(ham, s, "norm_delta", BASIN_SHAPE(s->width), 0), 1e-5);
+                           offset(ham, s, "norm_delta", BASIN_SHAPE(s->head_dim), 0), 1e-5);
 }
 
 /* Any Lagrangian over the scores of all pairs, [B, heads, queries, keys]. */
@@ -273,17 +273,17 @@ static basin_expr general(basin_ham *ham, const basin_synapse *s, basin_expr q, 
 SYNAPSE(attention) {
     if (!has_layers(ham, synapse, g, count, 1, 2) ||
         !is_positive(ham, synapse, "heads", synapse->heads) ||
-        !is_positive(ham, synapse, "width", synapse->width))
+        !is_positive(ham, synapse, "width", synapse->head_dim))
         return NULL;
     const basin_lagrangian *own = &synapse->hidden;
-    bool softmax = !own->own && (!own->name || !strcmp(own->name, "softmax"));
+    bool softmax = !own->custom && (!own->name || !strcmp(own->name, "softmax"));
     basin_expr tokens = tokens_of(g[0]);
     basin_expr q = project(ham, synapse, tokens, "wq");
     if (count == 2) tokens = tokens_of(g[1]);
     basin_expr k = project(ham, synapse, tokens, "wk");
     if (!softmax) return general(ham, synapse, q, k);
     basin_expr beta = head_beta(ham, synapse);
-    basin_expr lse = basin_attention_lse(q, k, beta, NULL, NULL, &synapse->pattern);
+    basin_expr lse = basin_attention_lse(q, k, beta, &synapse->pattern, NULL);
     return basin_neg(basin_sum(basin_div(lse, beta), 1, 2));
 }
 
@@ -294,8 +294,7 @@ static basin_expr pooled(basin_ham *ham, const basin_synapse *s, basin_expr y) {
     if (s->pool == BASIN_POOL_NONE) return y;
     if (!is_positive(ham, s, "pool_window", s->pool_window)) return NULL;
     int stride = s->pool_stride ? s->pool_stride : s->pool_window;
-    return s->pool == BASIN_POOL_AVERAGE ? basin_avgpool2d(y, s->pool_window, stride)
-                                         : basin_maxpool2d(y, s->pool_window, stride);
+    return basin_pool2d(y, s->pool, s->pool_window, stride);
 }
 
 SYNAPSE(conv2d) {
@@ -319,4 +318,20 @@ SYNAPSE(conv2d) {
                                 synapse->name, basin_shape_text(basin_expr_shape(y)),
                                 basin_shape_text(out));
     return basin_neg(basin_sum(basin_mul(y, g[1]), 1, 3));
+}
+
+basin_expr basin_synapse_energy(basin_ham *ham, const basin_synapse *synapse, const basin_expr *g,
+                                int count) {
+    switch (synapse->kind) {
+    case BASIN_SYNAPSE_CUSTOM: break;
+    case BASIN_SYNAPSE_BIAS: return bias(ham, synapse, g, count);
+    case BASIN_SYNAPSE_LINEAR: return linear(ham, synapse, g, count);
+    case BASIN_SYNAPSE_MEMORY: return memory(ham, synapse, g, count);
+    case BASIN_SYNAPSE_HIDDEN: return hidden(ham, synapse, g, count);
+    case BASIN_SYNAPSE_TENSOR: return tensor(ham, synapse, g, count);
+    case BASIN_SYNAPSE_MIXER: return mixer(ham, synapse, g, count);
+    case BASIN_SYNAPSE_CONV2D: return conv2d(ham, synapse, g, count);
+    case BASIN_SYNAPSE_ATTENTION: return attention(ham, synapse, g, count);
+    }
+    return synapse->energy ? synapse->energy(ham, synapse, g, count) : NULL;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/shape.h"
+#include "engine/energy/energy.h"
 #include "engine/energy/zoo.h"
 #include "engine/expr/graph.h"
 
@@ -131,7 +132,7 @@ static basin_expr streamed(const void *m, basin_expr g) {
     basin_expr beta = basin_full(basin_expr_graph(g), BASIN_SHAPE(H), SETTING("beta"));
     const basin_pattern *pairs =
         SETTING("strict") != 0 ? &BASIN_EARLIER_PAIRS : &BASIN_CAUSAL_PAIRS;
-    return basin_attention_lse(q, basin_reshape(keys(m, g), heads), beta, NULL, NULL, pairs);
+    return basin_attention_lse(q, basin_reshape(keys(m, g), heads), beta, pairs, NULL);
 }
 
 /* The same with the scores in memory. All heads have one query, so that scores are one product of
@@ -252,7 +253,7 @@ static basin_expr hyperset_attention(const void *m, basin_expr x) {
     basin_shape shape = basin_expr_shape(w);
     double root = sqrt((double)shape.dim[shape.rank - 1]);
     basin_expr beta = basin_full(basin_expr_graph(x), BASIN_SHAPE(heads), 1 / root);
-    basin_expr lse = basin_attention_lse(w, w, beta, NULL, NULL, &BASIN_ALL_PAIRS);
+    basin_expr lse = basin_attention_lse(w, w, beta, &BASIN_ALL_PAIRS, NULL);
     return basin_scale(per_sample(lse, x), root);
 }
 
@@ -365,7 +366,7 @@ static basin_expr rotate(basin_expr x, basin_expr omega) {
     basin_expr pairs = basin_reshape(x, BASIN_SHAPE(shape.dim[0], -1, 2));
     basin_expr speed = basin_sqrt(basin_sum(basin_square(omega), -1, 1));
     basin_expr sign = basin_scale(basin_offset(basin_arange(basin_expr_graph(x), 2), -0.5), -2);
-    basin_expr transposed = basin_mul(basin_flip(pairs, -1), sign);
+    basin_expr transposed = basin_mul(basin_stride(pairs, -1, 1, 2, -1), sign);
     return basin_reshape(basin_mul(basin_expand_dims(speed, 1, 1), transposed), shape);
 }
 

@@ -25,7 +25,8 @@ static basin_expr dense_energy(const void *m, basin_expr x) {
 /* These energies have no lower bound but on the cube, where their networks live. */
 static basin_expr into_cube(const void *m, basin_expr x, basin_expr t) {
     (void)m, (void)t;
-    return basin_to_box(x, -1, 1);
+    return basin_minimum(basin_maximum(x, basin_scalar(basin_expr_graph(x), -1)),
+                         basin_scalar(basin_expr_graph(x), 1));
 }
 
 static basin_expr inside_cube(const void *m, basin_expr x) {
@@ -49,22 +50,24 @@ const basin_zoo_code basin_zoo_dense = {
 /* ---- modern Hopfield networks and their Fenchel-Young relatives ---- */
 
 enum { SOFTMAX, ENTMAX15, SPARSEMAX, NORMMAX2 };
+static const basin_sparse_kind sparse_kind[] = {[ENTMAX15] = BASIN_SPARSE_ENTMAX15,
+                                                [SPARSEMAX] = BASIN_SPARSE_SPARSEMAX,
+                                                [NORMMAX2] = BASIN_SPARSE_NORMMAX2};
 
 static basin_expr hopfield_scores(const void *m, basin_expr x) {
     basin_expr overlap = basin_matmul_t(x, false, TENSOR("xi"), true);
     return basin_mul(TENSOR("beta"), overlap);
 }
 
-static basin_expr softmax(basin_expr z) { return basin_softmax(z, -1); }
-static basin_expr logsumexp(basin_expr z) { return basin_logsumexp(z, -1); }
-
-/* By entropy: its conjugate Omega*, the gradient p of that. */
-static basin_expr (*const entropies[][2])(basin_expr z) = {
-    [SOFTMAX] = {logsumexp, softmax},
-    [ENTMAX15] = {basin_entmax15_conjugate, basin_entmax15},
-    [SPARSEMAX] = {basin_sparsemax_conjugate, basin_sparsemax},
-    [NORMMAX2] = {basin_normmax2_conjugate, basin_normmax2},
-};
+/* The conjugate Omega* of an entropy, and the gradient p of that. */
+static basin_expr conjugate(int entropy, basin_expr z) {
+    if (entropy == SOFTMAX) return basin_logsumexp(z, -1);
+    return basin_sparse_conjugate(z, sparse_kind[entropy]);
+}
+static basin_expr probabilities(int entropy, basin_expr z) {
+    return entropy == SOFTMAX ? basin_softmax(z, -1)
+                              : basin_sparse_softmax(z, sparse_kind[entropy]);
+}
 
 /* The largest entropy, of `count` equal probabilities. */
 static double uniform_entropy(int entropy, double count) {
@@ -78,15 +81,15 @@ static double uniform_entropy(int entropy, double count) {
 
 /* p [.., N, M] of states x, how much of each memory a step takes. */
 static basin_expr hopfield_recall(const void *m, basin_expr x) {
-    return entropies[(int)SETTING("entropy")][1](hopfield_scores(m, x));
+    return probabilities((int)SETTING("entropy"), hopfield_scores(m, x));
 }
 
 static basin_expr hopfield_energy(const void *m, basin_expr x) {
     const basin_zoo_built *built = m;
     int entropy = (int)SETTING("entropy");
     double max = uniform_entropy(entropy, (double)built->size['M' - 'A']);
-    basin_expr conjugate = entropies[entropy][0](hopfield_scores(m, x));
-    basin_expr gain = basin_sub(basin_scalar(basin_expr_graph(x), max), conjugate);
+    basin_expr gain = basin_sub(basin_scalar(basin_expr_graph(x), max),
+                                conjugate(entropy, hopfield_scores(m, x)));
     basin_expr longest = basin_max(half_square(TENSOR("xi")), -1, 1); /* [..] */
     basin_expr bound = basin_expand_dims(longest, -1, 1), beta = TENSOR("beta");
     return basin_add(basin_add(basin_div(gain, beta), half_square(x)), bound);
@@ -226,11 +229,11 @@ static void weigh(basin_graph *graph, adjacency *a, const basin_pairs *p) {
     a->weight = basin_constant(graph, &weight);
     basin_tensor_free(&weight);
     basin_shape rows = BASIN_SHAPE(p->queries + 1), pairs = BASIN_SHAPE(p->pairs);
-    a->pattern = (basin_pattern){.row = basin_index_constant(graph, p->row, rows),
-                                 .key = basin_index_constant(graph, p->key, pairs),
-                                 .column = basin_index_constant(graph, p->column, rows),
-                                 .query = basin_index_constant(graph, p->query, pairs),
-                                 .pair = basin_index_constant(graph, p->pair, pairs)};
+    a->pattern = (basin_pattern){.row = basin_leaf_data(graph, BASIN_INDEX, rows, p->row),
+                                 .key = basin_leaf_data(graph, BASIN_INDEX, pairs, p->key),
+                                 .column = basin_leaf_data(graph, BASIN_INDEX, rows, p->column),
+                                 .query = basin_leaf_data(graph, BASIN_INDEX, pairs, p->query),
+                                 .pair = basin_leaf_data(graph, BASIN_INDEX, pairs, p->pair)};
 }
 
 static void read_edges(basin_zoo_built *built, basin_graph *graph) {

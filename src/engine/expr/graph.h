@@ -116,11 +116,6 @@ bool basin_is_seed(basin_expr seed);
 /* The factor of a multiple c * x or -x, and x itself; 1 and the operand for anything else. */
 double basin_split_factor(basin_expr *a);
 
-/* basin_softmax_attention of [batch, tokens, 3 H Y], all queries, then keys and values of a token,
- * scaled by 1 / sqrt(Y), [batch, tokens, H, Y]; with a seed the fraction `drop` of the shares is
- * dropped, as of basin_dropout. */
-basin_expr basin_softmax_attention_packed(basin_expr qkv, int64_t heads, double drop,
-                                          basin_expr seed, const basin_pattern *pattern);
 /* [tokens, heads, width] with an axis of a batch; NULL, and an error in the graph, if not that. */
 basin_expr basin_as_batch(basin_expr a, const char *what);
 /* How many pairs a list of that many queries and keys has; -1: it does not fit them. */
@@ -143,9 +138,9 @@ basin_shape basin_shape_drop(basin_shape shape, int axis, int count);
 basin_expr basin_causal_logsumexp(basin_expr x, double factor, bool strict);
 basin_expr basin_causal_softmax(basin_expr x, double factor, bool strict);
 /* The functions whose gradients are the sparse relatives of softmax. */
-basin_expr basin_sparsemax_conjugate(basin_expr a);
-basin_expr basin_entmax15_conjugate(basin_expr a);
-basin_expr basin_normmax2_conjugate(basin_expr a);
+basin_expr basin_sparse_conjugate(basin_expr a, basin_sparse_kind kind);
+/* The elements with equal places on two axes, which vanish; theirs becomes the last axis. */
+basin_expr basin_diagonal(basin_expr a, int axis, int other);
 
 basin_expr basin_max_all(basin_expr a);
 /* The sum of the squares of all elements of `count` tensors, of any shapes: a global norm. */

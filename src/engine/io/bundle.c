@@ -130,26 +130,6 @@ basin_status basin_bundle_get(const basin_tensor **tensor, const basin_bundle *b
                       *bundle->path ? ": " : "", name, bundle->tensors.count);
 }
 
-basin_status basin_bundle_put(basin_bundle *bundle, const char *name, const void *data,
-                              basin_dtype dtype, basin_shape shape, basin_error *error) {
-    basin_tensor t = basin_tensor_view(data, dtype, shape);
-    return basin_bundle_add(bundle, name, &t, error);
-}
-
-basin_status basin_bundle_expect(const basin_tensor **tensor, const basin_bundle *bundle,
-                                 const char *name, basin_dtype dtype, basin_shape shape,
-                                 basin_error *error) {
-    BASIN_TRY(basin_bundle_get(tensor, bundle, name, error));
-    const basin_tensor *t = *tensor;
-    bool right = t->dtype == dtype && t->shape.rank == shape.rank;
-    for (int i = 0; right && i < shape.rank; i++)
-        right = shape.dim[i] < 0 || shape.dim[i] == t->shape.dim[i];
-    if (right) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s %s, expected %s %s (-1: any)",
-                      bundle->path, name, basin_dtype_name(t->dtype), basin_shape_text(t->shape),
-                      basin_dtype_name(dtype), basin_shape_text(shape));
-}
-
 size_t basin_bundle_count(const basin_bundle *bundle) { return bundle->tensors.count; }
 
 const char *basin_bundle_name(const basin_bundle *bundle, size_t i) {
@@ -181,25 +161,10 @@ const char *basin_bundle_meta(const basin_bundle *bundle, const char *key) {
     return e ? e->text : NULL;
 }
 
-basin_status basin_bundle_number(double *value, const basin_bundle *bundle, const char *key,
-                                 double low, double high, basin_error *error) {
-    const char *text = basin_bundle_meta(bundle, key);
-    char *end = NULL;
-    *value = text ? basin_real_read(text, &end) : NAN;
-    if (text && end != text && !*end && *value >= low && *value <= high) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: %s is '%.40s'; expected a number from %.12g to %.12g", bundle->path, key,
-                      text ? text : "absent", low, high);
-}
-
-size_t basin_bundle_meta_count(const basin_bundle *bundle) { return bundle->meta.count; }
-
-const char *basin_bundle_meta_key(const basin_bundle *bundle, size_t i) {
-    return i < bundle->meta.count ? bundle->meta.entry[i]->name : NULL;
-}
-
-const char *basin_bundle_meta_value(const basin_bundle *bundle, size_t i) {
-    return i < bundle->meta.count ? bundle->meta.entry[i]->text : NULL;
+const char *basin_bundle_meta_at(const basin_bundle *bundle, size_t i, const char **value) {
+    bool there = i < bundle->meta.count;
+    if (value) *value = there ? bundle->meta.entry[i]->text : NULL;
+    return there ? bundle->meta.entry[i]->name : NULL;
 }
 
 /* ---- reading files ---- */

@@ -23,9 +23,9 @@ basin_status basin_json_to_meta(basin_bundle *bundle, const cJSON *object, basin
 
 cJSON *basin_json_from_meta(const basin_bundle *bundle) {
     cJSON *object = cJSON_CreateObject();
-    for (size_t i = 0; object && i < basin_bundle_meta_count(bundle); i++)
-        if (!cJSON_AddStringToObject(object, basin_bundle_meta_key(bundle, i),
-                                     basin_bundle_meta_value(bundle, i))) {
+    const char *key, *value;
+    for (size_t i = 0; object && (key = basin_bundle_meta_at(bundle, i, &value)); i++)
+        if (!cJSON_AddStringToObject(object, key, value)) {
             cJSON_Delete(object);
             object = NULL;
         }

@@ -211,7 +211,7 @@ static basin_status write_array(basin_zip_writer *zip, const char *name, const b
 
 static basin_status write_metadata(basin_zip_writer *zip, const basin_bundle *bundle,
                                    basin_error *error) {
-    if (basin_bundle_meta_count(bundle) == 0) return BASIN_OK;
+    if (!basin_bundle_meta_at(bundle, 0, NULL)) return BASIN_OK;
     BASIN_JSON_AT_EXIT cJSON *tree = basin_json_from_meta(bundle);
     BASIN_FREE_AT_EXIT char *text = tree ? cJSON_PrintUnformatted(tree) : NULL;
     if (!text) return basin_fail_memory(error, "metadata");

@@ -50,8 +50,7 @@ void basin_bounds_find(basin_bounds *bounds, const basin_ir *ir) {
             bound_list(&s, instruction->in + BASIN_ATT_ROW,
                        length_of(ir, instruction->in[BASIN_ATT_Q], 1),
                        length_of(ir, instruction->in[BASIN_ATT_K], 1));
-        if (instruction->op >= BASIN_OP_VALUES && instruction->op <= BASIN_OP_VALUES_SECOND &&
-            !instruction->attr.packed_b)
+        if (instruction->op >= BASIN_OP_VALUES && instruction->op <= BASIN_OP_VALUES_SECOND)
             bound_list(&s, instruction->in + BASIN_VAL_ROW,
                        length_of(ir, instruction->in[BASIN_VAL_Q], 1),
                        length_of(ir, instruction->in[BASIN_VAL_K], 1));

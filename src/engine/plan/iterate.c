@@ -95,7 +95,7 @@ static void count(basin_convergence *convergence, const basin_iteration *what, i
     } else {
         convergence->points++;
         convergence->steps += steps;
-        if (steps > convergence->most_steps) convergence->most_steps = steps;
+        if (steps > convergence->max_steps) convergence->max_steps = steps;
         convergence->not_converged += !good;
         if (!(left <= convergence->change)) convergence->change = left;
     }

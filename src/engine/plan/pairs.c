@@ -113,19 +113,6 @@ void basin_pairs_free(basin_pairs *pairs) {
     *pairs = (basin_pairs){0};
 }
 
-int64_t basin_pairs_find(const basin_pairs *pairs, int32_t query, int32_t key) {
-    if (query < 0 || query >= pairs->queries) return -1;
-    int64_t low = pairs->row[query], high = pairs->row[query + 1];
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        if (pairs->key[middle] < key)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < pairs->row[query + 1] && pairs->key[low] == key ? low : -1;
-}
-
 static basin_expr declare(basin_graph *graph, const char *name, const char *part, int64_t count) {
     char full[256];
     int length = snprintf(full, sizeof full, "%s.%s", name, part);

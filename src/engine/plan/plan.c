@@ -309,18 +309,18 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     bool narrow = backend->narrow;
     if (plain) {
         BASIN_TRY(basin_ir_fuse(ir, plain, table->check != NULL));
-        return narrow ? basin_ir_narrow(ir, backend->narrow_least, table) : BASIN_OK;
+        return narrow ? basin_ir_narrow(ir, backend->narrow_min, table) : BASIN_OK;
     }
     BASIN_TRY(basin_ir_share_forces(ir));
     BASIN_TRY(basin_ir_join_residuals(ir));
     if (table->chain || narrow) BASIN_TRY(basin_ir_chain(ir, plan->simple.graph));
     if (!narrow) BASIN_TRY(basin_ir_pack(ir, backend));
     BASIN_TRY(basin_ir_fuse(ir, plain, table->check != NULL));
-    if (narrow) BASIN_TRY(basin_ir_narrow(ir, backend->narrow_least, table));
+    if (narrow) BASIN_TRY(basin_ir_narrow(ir, backend->narrow_min, table));
     if (narrow) BASIN_TRY(basin_ir_pack(ir, backend)); /* the narrow copies */
     if (narrow && table->masks) BASIN_TRY(basin_ir_mask(ir));
     if (narrow && table->joins) BASIN_TRY(basin_ir_join(ir, backend->bytes));
-    if (backend->bytes) BASIN_TRY(basin_ir_bytes(ir, backend->narrow_least));
+    if (backend->bytes) BASIN_TRY(basin_ir_bytes(ir, backend->narrow_min));
     if (table->keeps) BASIN_TRY(basin_ir_keep_values(ir));
     if (table->draws) BASIN_TRY(basin_ir_place_draws(ir));
     BASIN_TRY(basin_ir_hoist(ir));

@@ -25,8 +25,9 @@ void basin_store_free(basin_store *store) {
     BASIN_FREE(store->entry, store);
 }
 
-void basin_store_share_results(basin_store *store) { store->share = !store->backend->table->check; }
-bool basin_store_shares_results(const basin_store *store) { return store->share; }
+bool basin_store_share_results(basin_store *store) {
+    return store->share = !store->backend->table->check;
+}
 
 basin_status basin_store_reserve(basin_store *store, size_t bytes, basin_error *error) {
     const basin_backend_table *table = store->backend->table;
@@ -45,8 +46,9 @@ void basin_store_take_convergence(basin_convergence *convergence, basin_store *s
     store->convergence = (basin_convergence){0};
 }
 
-int basin_store_count(const basin_store *store) { return (int)store->entries; }
-const char *basin_store_name(const basin_store *store, int i) { return store->entry[i].name; }
+const char *basin_store_name(const basin_store *store, int i) {
+    return i >= 0 && (size_t)i < store->entries ? store->entry[i].name : NULL;
+}
 basin_shape basin_store_shape(const basin_store *store, int i) { return store->entry[i].shape; }
 
 static int find(const basin_store *store, const char *name) {
@@ -201,16 +203,10 @@ void basin_param_set_minimum(basin_params *params, basin_expr state, double mini
         if (params->param[i].state == state) params->param[i].minimum = minimum;
 }
 
-basin_expr basin_statistic_add(basin_params *params, const char *prefix, const char *name,
-                               basin_shape shape, basin_init init) {
-    basin_expr state = basin_param_add(params, prefix, name, shape, init);
-    if (state) params->param[params->count - 1].statistic = true;
-    return state;
-}
-
-void basin_statistic_update(basin_params *params, basin_expr state, basin_expr value) {
+void basin_param_set_statistic(basin_params *params, basin_expr state, basin_expr next) {
     for (size_t i = 0; i < params->count && state; i++)
-        if (params->param[i].state == state) params->param[i].next = value;
+        if (params->param[i].state == state)
+            params->param[i].statistic = true, params->param[i].next = next;
 }
 
 int64_t basin_params_total(const basin_params *params) {

@@ -1,13 +1,14 @@
-/* Optimisers; a trainer: plan, optimizer and schedule of one loss; its states in files. */
+/* Optimizers; a trainer: plan, optimizer and schedule of one loss; its states in files. */
 #include <errno.h>
 
 #include "base/shape.h"
 #include "base/sized.h"
 #include "base/states.h"
+#include "base/training.h"
 #include "base/try.h"
-#include "basin/train.h"
 #include "engine/io/bundle.h"
 #include "engine/plan/plan.h"
+#include "engine/train/optimizer.h"
 
 /* ---- AdamW, Lion and SGD with clipping by the global norm, built from expressions ---- */
 
@@ -15,11 +16,6 @@ static basin_expr moment(basin_expr state, const char *suffix) {
     char name[300];
     snprintf(name, sizeof name, "%s%s", basin_expr_name(state), suffix);
     return basin_state(basin_expr_graph(state), name, basin_expr_shape(state));
-}
-
-double basin_decay_matrices(void *context, basin_expr parameter) {
-    (void)context;
-    return basin_expr_shape(parameter).rank >= 2 ? 1 : 0;
 }
 
 static basin_expr blend(basin_expr m, basin_expr g, double beta) {
@@ -99,6 +95,7 @@ static void add_updates(basin_optimizer *a, const basin_param *param, basin_expr
     basin_expr p = param->state;
     double decay =
         c->weight_decay * (c->decay_of ? c->decay_of(c->context, p) : 1) * group_of(a, p)->decay;
+    if (c->decay_matrices_only && basin_expr_shape(p).rank < 2) decay = 0;
     basin_expr step = c->kind == BASIN_OPTIMIZER_LION  ? lion_step(a, p, g)
                       : c->kind == BASIN_OPTIMIZER_SGD ? sgd_step(a, p, g)
                                                        : adamw_step(a, p, g);
@@ -135,53 +132,37 @@ static void build(basin_optimizer *a, const basin_params *params, const basin_ex
 
 /* basin_optimizer_new from gradients that are there, one per parameter: expressions of the
  * parameters' graph. */
-static basin_status adamw_from(basin_optimizer *adamw, const basin_params *params,
-                               const basin_expr *gradient, const basin_optimizer_config *config,
-                               basin_error *error) {
-    *adamw = (basin_optimizer){.config = *config};
-    BASIN_TRY(check_groups(adamw, params, error));
-    BASIN_SCRATCH_RAW(basin_expr, moving, params->count, "an optimiser", error);
-    BASIN_TRY(BASIN_NEW_RAW(&adamw->update, 3 * params->count, "an optimiser", error));
-    if (params->count) build(adamw, params, gradient, moving);
-    adamw->config.group = NULL; /* the caller's; not needed any more */
-    adamw->config.groups = 0;
-    BASIN_TRY_OR(basin_graph_check(params->graph, error), basin_optimizer_free(adamw));
+static basin_status optimizer_from(basin_optimizer *optimizer, const basin_params *params,
+                                   const basin_expr *gradient, const basin_optimizer_config *config,
+                                   basin_error *error) {
+    *optimizer = (basin_optimizer){.config = *config};
+    BASIN_TRY(check_groups(optimizer, params, error));
+    BASIN_SCRATCH_RAW(basin_expr, moving, params->count, "an optimizer", error);
+    BASIN_TRY(BASIN_NEW_RAW(&optimizer->update, 3 * params->count, "an optimizer", error));
+    if (params->count) build(optimizer, params, gradient, moving);
+    optimizer->config.group = NULL; /* the caller's; not needed any more */
+    optimizer->config.groups = 0;
+    BASIN_TRY_OR(basin_graph_check(params->graph, error), basin_optimizer_free(optimizer));
     if (params->count) return BASIN_OK;
-    basin_optimizer_free(adamw);
+    basin_optimizer_free(optimizer);
     return basin_fail(error, BASIN_BAD_VALUE, "no parameter to train");
 }
 
-basin_status basin_gradients(basin_expr *gradient, const basin_params *params, basin_expr loss,
-                             basin_error *error) {
-    if (basin_expr_shape(loss).rank > 0) {
-        return basin_fail(error, BASIN_BAD_SHAPE,
-                          "the loss has shape %s, expected []: the sum or the mean of it",
-                          basin_shape_text(basin_expr_shape(loss)));
-    }
-    BASIN_SCRATCH_RAW(basin_expr, state, params->count, "an optimiser", error);
-    for (size_t i = 0; i < params->count; i++) state[i] = params->param[i].state;
-    basin_vjp(gradient, loss, NULL, state, (int)params->count);
-    for (size_t i = 0; i < params->count && params->adjust; i++)
-        gradient[i] = params->adjust(params->adjust_context, state[i], gradient[i]);
-    BASIN_TRY(basin_graph_check(params->graph, error));
-    return loss ? BASIN_OK : basin_fail(error, BASIN_BAD_VALUE, "no loss to train");
-}
-
-basin_status basin_optimizer_new(basin_optimizer *adamw, const basin_params *params,
+basin_status basin_optimizer_new(basin_optimizer *optimizer, const basin_params *params,
                                  basin_expr loss, const basin_optimizer_config *config,
                                  basin_error *error) {
     static const basin_optimizer_config defaults = BASIN_OPTIMIZER_DEFAULT;
-    *adamw = (basin_optimizer){0};
+    *optimizer = (basin_optimizer){0};
     BASIN_TRY(BASIN_SIZE_CHECK(config, "basin_optimizer_config", error));
     if (!config) config = &defaults;
     BASIN_SCRATCH_RAW(basin_expr, gradient, params->count, "an optimizer", error);
     BASIN_TRY(basin_gradients(gradient, params, loss, error));
-    return adamw_from(adamw, params, gradient, config, error);
+    return optimizer_from(optimizer, params, gradient, config, error);
 }
 
-void basin_optimizer_free(basin_optimizer *adamw) {
-    free(adamw->update);
-    *adamw = (basin_optimizer){0};
+void basin_optimizer_free(basin_optimizer *optimizer) {
+    free(optimizer->update);
+    *optimizer = (basin_optimizer){0};
 }
 
 static basin_status write_scalar(basin_plan *plan, basin_expr input, double value,
@@ -189,22 +170,28 @@ static basin_status write_scalar(basin_plan *plan, basin_expr input, double valu
     return basin_values_write(plan, input, &value, BASIN_F64, error);
 }
 
-basin_status basin_optimizer_write(const basin_optimizer *adamw, basin_plan *plan, int64_t t,
+basin_status basin_optimizer_write(const basin_optimizer *optimizer, basin_plan *plan, int64_t t,
                                    double rate, basin_error *error) {
-    const basin_optimizer_config *c = &adamw->config;
-    BASIN_TRY(write_scalar(plan, adamw->rate, rate, error));
-    BASIN_TRY(write_scalar(plan, adamw->correct1, 1 - pow(c->beta1, (double)t), error));
-    return write_scalar(plan, adamw->correct2, 1 - pow(c->beta2, (double)t), error);
-}
-
-double basin_schedule_rate(const basin_schedule *s, int64_t step) {
-    if (step < s->warmup) return s->first + (s->peak - s->first) * (double)step / (double)s->warmup;
-    double done =
-        s->total > s->warmup ? (double)(step - s->warmup) / (double)(s->total - s->warmup) : 1;
-    return s->last + (s->peak - s->last) * 0.5 * (1 + cos(acos(-1) * fmin(done, 1)));
+    const basin_optimizer_config *c = &optimizer->config;
+    BASIN_TRY(write_scalar(plan, optimizer->rate, rate, error));
+    BASIN_TRY(write_scalar(plan, optimizer->correct1, 1 - pow(c->beta1, (double)t), error));
+    return write_scalar(plan, optimizer->correct2, 1 - pow(c->beta2, (double)t), error);
 }
 
 /* ---- the plan of a trainer ---- */
+
+struct basin_trainer {
+    basin_store *store;
+    basin_expr loss;
+    basin_optimizer optimizer;
+    basin_schedule schedule;
+    basin_plan *plan;
+    int64_t step;
+    /* With a reduction: `plan` leaves gradients in the store, `update` reads them. */
+    basin_reduction reduction;
+    basin_plan *update;
+    basin_params gradients;
+};
 
 static basin_status make_plan(basin_trainer *t, const basin_trainer_spec *spec,
                               const basin_update *update, int updates, basin_error *error) {
@@ -220,11 +207,8 @@ static basin_status make_plan(basin_trainer *t, const basin_trainer_spec *spec,
 /* ---- gradients and update apart, for processes that meet in between ---- */
 
 /* States "gradient.NAME", and the plan of the update by them. */
-basin_status basin_trainer_new_update(basin_trainer *t, basin_store *store,
-                                      const basin_params *params, const basin_trainer_spec *spec,
-                                      basin_error *error) {
-    BASIN_TRY(BASIN_SIZE_CHECK(spec, "basin_trainer_spec", error));
-    t->store = store, t->schedule = spec->schedule;
+static basin_status make_update(basin_trainer *t, const basin_params *params,
+                                const basin_trainer_spec *spec, basin_error *error) {
     BASIN_SCRATCH_RAW(basin_expr, gradient, params->count, "a trainer", error);
     basin_params_begin(&t->gradients, params->graph);
     for (size_t i = 0; i < params->count; i++) {
@@ -233,9 +217,9 @@ basin_status basin_trainer_new_update(basin_trainer *t, basin_store *store,
                                       basin_expr_shape(p), (basin_init){0});
     }
     BASIN_TRY(basin_graph_check(params->graph, error));
-    BASIN_TRY(adamw_from(&t->adamw, params, gradient, &spec->adamw, error));
-    basin_plan_spec plan = {.update = t->adamw.update, .updates = t->adamw.updates};
-    return basin_plan_new(&t->update, store, &plan, error);
+    BASIN_TRY(optimizer_from(&t->optimizer, params, gradient, &spec->optimizer, error));
+    basin_plan_spec plan = {.update = t->optimizer.update, .updates = t->optimizer.updates};
+    return basin_plan_new(&t->update, t->store, &plan, error);
 }
 
 /* The plan that fills these states. A reverse pass finds the gradients of the last parameters
@@ -252,7 +236,7 @@ static basin_status make_apart(basin_trainer *t, const basin_params *params,
     BASIN_SCRATCH_RAW(basin_expr, gradient, count, "a trainer", error);
     BASIN_SCRATCH_RAW(basin_update, update, count, "a trainer", error);
     BASIN_TRY(basin_gradients(gradient, params, t->loss, error));
-    BASIN_TRY(basin_trainer_new_update(t, t->store, params, spec, error));
+    BASIN_TRY(make_update(t, params, spec, error));
     for (size_t i = 0; i < count; i++)
         update[count - 1 - i] = (basin_update){t->gradients.param[i].state, gradient[i]};
     return make_plan(t, spec, update, (int)count, error);
@@ -272,34 +256,55 @@ static basin_status reduce_gradients(basin_trainer *t, basin_error *error) {
 
 static basin_status make(basin_trainer *t, const basin_params *params,
                          const basin_trainer_spec *spec, basin_error *error) {
+    if (!t->loss) return make_update(t, params, spec, error);
     if (spec->reduction) return make_apart(t, params, spec, error);
-    BASIN_TRY(basin_optimizer_new(&t->adamw, params, t->loss, &spec->adamw, error));
-    return make_plan(t, spec, t->adamw.update, t->adamw.updates, error);
-}
-
-basin_status basin_trainer_new(basin_trainer *trainer, basin_store *store,
-                               const basin_params *params, basin_expr loss,
-                               const basin_trainer_spec *spec, basin_error *error) {
-    basin_trainer *t = trainer;
-    BASIN_TRY(BASIN_SIZE_CHECK(spec, "basin_trainer_spec", error));
-    *t = (basin_trainer){.store = store, .loss = loss, .schedule = spec->schedule};
-    BASIN_TRY_OR(make(t, params, spec, error), basin_trainer_free(t));
-    return BASIN_OK;
+    BASIN_TRY(basin_optimizer_new(&t->optimizer, params, t->loss, &spec->optimizer, error));
+    return make_plan(t, spec, t->optimizer.update, t->optimizer.updates, error);
 }
 
 void basin_trainer_free(basin_trainer *trainer) {
+    if (!trainer) return;
     basin_plan_free(trainer->plan);
     basin_plan_free(trainer->update);
     basin_params_free(&trainer->gradients);
-    basin_optimizer_free(&trainer->adamw);
-    *trainer = (basin_trainer){0};
+    basin_optimizer_free(&trainer->optimizer);
+    free(trainer);
 }
+
+basin_plan *basin_trainer_plan(const basin_trainer *trainer) {
+    return trainer ? trainer->plan : NULL;
+}
+
+void basin_trainer_get_info(basin_trainer_info *info, const basin_trainer *trainer) {
+    basin_trainer_info all = {
+        .store = trainer->store, .step = trainer->step, .gradients = &trainer->gradients};
+    basin_info_fill(info, &all, sizeof all);
+}
+
+void basin_trainer_set_step(basin_trainer *trainer, int64_t step) { trainer->step = step; }
 
 /* The rate and corrections of this step, to the plan that updates. */
 static basin_status write_rate(basin_trainer *t, basin_error *error) {
     double rate = basin_schedule_rate(&t->schedule, t->step);
-    return basin_optimizer_write(&t->adamw, t->update ? t->update : t->plan, t->step + 1, rate,
+    return basin_optimizer_write(&t->optimizer, t->update ? t->update : t->plan, t->step + 1, rate,
                                  error);
+}
+
+/* The rate of the first step is there from the beginning, so that the plan can also run by itself.
+ */
+basin_status basin_trainer_new(basin_trainer **trainer, basin_store *store,
+                               const basin_params *params, basin_expr loss,
+                               const basin_trainer_spec *spec, basin_error *error) {
+    *trainer = NULL;
+    BASIN_TRY(BASIN_SIZE_CHECK(spec, "basin_trainer_spec", error));
+    BASIN_AT_EXIT(basin_trainer_free_at) basin_trainer *t = NULL;
+    BASIN_TRY(BASIN_NEW(&t, 1, "a trainer", error));
+    *t = (basin_trainer){.store = store, .loss = loss, .schedule = spec->schedule};
+    BASIN_TRY(make(t, params, spec, error));
+    BASIN_TRY(write_rate(t, error));
+    *trainer = t;
+    t = NULL;
+    return BASIN_OK;
 }
 
 basin_status basin_trainer_apply(basin_trainer *trainer, basin_error *error) {
@@ -343,7 +348,7 @@ basin_status basin_checkpoint_write(const char *path, basin_store *store, int64_
     BASIN_TRY(basin_bundle_new(&bundle, NULL, error));
     BASIN_TRY(add_meta(bundle, meta, metas, error));
     BASIN_TRY(basin_bundle_meta_set(bundle, "step", text, error));
-    for (int i = 0; i < basin_store_count(store); i++)
+    for (int i = 0; basin_store_name(store, i); i++)
         BASIN_TRY(basin_state_add(bundle, store, basin_store_name(store, i), error));
     return basin_bundle_write_safetensors(path, bundle, error);
 }
@@ -358,7 +363,7 @@ basin_status basin_checkpoint_read(int64_t *step, basin_store *store, const basi
         return basin_fail(error, BASIN_BAD_FILE,
                           "%s: the step is '%s', expected a number: not a checkpoint",
                           basin_bundle_path(bundle), text ? text : "absent");
-    for (int i = 0; i < basin_store_count(store); i++)
+    for (int i = 0; basin_store_name(store, i); i++)
         BASIN_TRY(basin_state_restore(store, basin_store_name(store, i),
                                       basin_store_shape(store, i), bundle, error));
     return BASIN_OK;

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/info.h"
 #include "program/verify/specimen.h"
 
 enum { STEPS = 64, TERMS = 2 }; /* of a case, at most */
@@ -33,8 +34,8 @@ static basin_expr descend(const basin_case *c, const basin_zoo *zoo, basin_expr 
     basin_descent_spec spec = {.steps = steps,
                                .alpha = zoo->alpha,
                                .recompute = c->recompute,
-                               .turn = zoo->turn,
-                               .turns = zoo->turns};
+                               .substep = zoo->turn,
+                               .substeps = zoo->turns};
     return basin_descend(&zoo->energy, x, &spec, trace);
 }
 
@@ -141,7 +142,7 @@ static basin_expr norm(basin_case *c, basin_expr x, const char *gain, const char
 static void language_model(basin_case *c, basin_specimen *s) {
     int64_t words = basin_case_dim(c, "tok", 2, 0);
     basin_expr ids = basin_case_index(c, "ids", words), label = basin_case_index(c, "label", words);
-    s->x = basin_add(basin_gather(basin_case_parameter(c, "tok"), ids),
+    s->x = basin_add(basin_take(basin_case_parameter(c, "tok"), 0, ids),
                      basin_case_parameter(c, "pos"));
     basin_expr end = add_nrgpt(c, s);
     basin_expr logits = affine(c, norm(c, end, "lnf_w", "lnf_b"), "head_w", "head_b");
@@ -255,7 +256,7 @@ static void ebt(basin_case *c, basin_specimen *s) {
 
 /* The fixed point of u - x - dE/dg, to what the backend's numbers can give. */
 static basin_expr fixed_point(basin_case *c, const basin_energy *energy, basin_expr u) {
-    bool twice = basin_backend_dtype(c->backend) == BASIN_F64;
+    bool twice = basin_backend_info_of(c->backend).dtype == BASIN_F64;
     basin_descent_spec spec = {
         .steps = 20000,
         .alpha = 0.3,

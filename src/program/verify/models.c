@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/pairs.h"
 #include "base/try.h"
 #include "basin/ham.h"
 #include "basin/tasks/networks.h"
@@ -48,7 +49,8 @@ static void add_forces(basin_case *c, const basin_energy *energy, basin_expr g) 
 
 static void add_descent(basin_case *c, const basin_block *block, const basin_pattern *pattern,
                         basin_expr x, basin_expr target, basin_expr facts) {
-    basin_block_bound bound = {.block = block, .pattern = pattern, .facts = facts};
+    basin_block_graph_inputs inputs = {.facts = facts};
+    basin_block_bound bound = {.block = block, .pattern = pattern, .graph = &inputs};
     basin_energy energy = basin_block_energy(&bound);
     basin_descent_spec spec = basin_case_descent(c);
     basin_expr trace[(size_t)((spec.steps + 1) * energy.terms)];
@@ -72,7 +74,8 @@ void basin_case_build_block(basin_case *c) {
     basin_expr x = basin_case_input_add(c, "x0", 2), target = basin_case_input_add(c, "target", 2);
     basin_expr facts = NULL; /* of pairs, by query and then by key */
     if (basin_bundle_find(c->bundle, "in.facts")) facts = basin_case_input_add(c, "facts", 2);
-    if (facts) config.facts = basin_expr_shape(facts).dim[1];
+    basin_block_graph extra = {.facts = facts ? basin_expr_shape(facts).dim[1] : 0};
+    config.graph = &extra;
     if (!x || !target) return;
     basin_pattern pattern =
         read_pattern(c, basin_expr_shape(x).dim[0], basin_case_flag(c, "self_attention"));
@@ -145,7 +148,8 @@ void basin_case_build_anomaly(basin_case *c) {
 enum { MAX_GRAPHS = 10000 };
 
 static basin_expr indices(basin_case *c, const int32_t *number, int64_t count) {
-    return basin_index_constant(c->graph, number, BASIN_SHAPE(count));
+    basin_tensor tensor = basin_tensor_view(number, BASIN_I32, BASIN_SHAPE(count));
+    return basin_constant(c->graph, &tensor);
 }
 
 /* Edges [nodes + edges, 2] of graph `which` by token, those of the CLS first; free them. */
@@ -179,7 +183,7 @@ static basin_expr pair_features(basin_case *c, const basin_pairs *pairs, const i
         for (int way = 0; way < 2; way++)
             row[basin_pairs_find(pairs, edge[2 * e + way], edge[2 * e + 1 - way])] =
                 e < nodes ? 0 : (int32_t)(e - nodes + 1);
-    return row ? basin_gather(rows, indices(c, row, pairs->pairs)) : NULL;
+    return row ? basin_take(rows, 0, indices(c, row, pairs->pairs)) : NULL;
 }
 
 /* The logits of graph `which`, [1, C]. */
@@ -237,7 +241,7 @@ void basin_case_build_graphs(basin_case *c) {
     if (basin_graph_error(c->graph) || basin_graph_net_declare(&model, &c->params, &config)) return;
     for (int i = 0; i < (int)graphs; i++) row[i] = one_graph(c, &model, i);
     basin_expr logits = basin_concat(row, (int)graphs, 0);
-    basin_expr hit = basin_gather(basin_eye(c->graph, config.outputs), label);
+    basin_expr hit = basin_take(basin_eye(c->graph, config.outputs), 0, label);
     basin_expr target = basin_offset(basin_scale(hit, 1 - smoothing), /* spread over all classes */
                                      smoothing / (double)config.outputs);
     basin_case_output_add(c, logits, "out.logits");
@@ -319,11 +323,11 @@ static void add_layers(basin_case *c, basin_ham *ham, basin_expr beta) {
 
 static void add_synapses(basin_case *c, basin_ham *ham, basin_expr beta) {
     const basin_synapse synapse[] = {
-        {.name = "vh", .energy = basin_synapse_linear},
-        {.name = "hc", .energy = basin_synapse_linear},
-        {.name = "bias", .energy = basin_synapse_bias},
+        {.name = "vh", .kind = BASIN_SYNAPSE_LINEAR},
+        {.name = "hc", .kind = BASIN_SYNAPSE_LINEAR},
+        {.name = "bias", .kind = BASIN_SYNAPSE_BIAS},
         {.name = "memory",
-         .energy = basin_synapse_memory,
+         .kind = BASIN_SYNAPSE_MEMORY,
          .units = basin_case_dim(c, "xi", 2, 0),
          .hidden = {.name = "softmax", .beta = beta}},
     };

@@ -100,10 +100,14 @@ basin_expr basin_case_index(basin_case *c, const char *name, int64_t count) {
         if (value[i] < 0 || value[i] >= count)
             basin_graph_fail(c->graph, BASIN_BAD_VALUE, "in.%s has %d; expected 0 to %lld", name,
                              value[i], (long long)count - 1);
-    if (value && !basin_graph_error(c->graph))
-        index = basin_index_constant(c->graph, value, number.shape);
+    if (value && !basin_graph_error(c->graph)) index = basin_constant(c->graph, &number);
     basin_tensor_free(&number);
     return index;
+}
+
+static basin_expr indices(basin_case *c, const int32_t *number, basin_shape shape) {
+    basin_tensor tensor = basin_tensor_view(number, BASIN_I32, shape);
+    return basin_constant(c->graph, &tensor);
 }
 
 basin_pattern basin_case_pairs(basin_case *c, basin_pairs *p, int64_t tokens, const int32_t *edge,
@@ -116,11 +120,11 @@ basin_pattern basin_case_pairs(basin_case *c, basin_pairs *p, int64_t tokens, co
         return BASIN_ALL_PAIRS;
     }
     basin_shape rows = BASIN_SHAPE(tokens + 1), pairs = BASIN_SHAPE(p->pairs);
-    return (basin_pattern){.row = basin_index_constant(c->graph, p->row, rows),
-                           .key = basin_index_constant(c->graph, p->key, pairs),
-                           .column = basin_index_constant(c->graph, p->column, rows),
-                           .query = basin_index_constant(c->graph, p->query, pairs),
-                           .pair = basin_index_constant(c->graph, p->pair, pairs)};
+    return (basin_pattern){.row = indices(c, p->row, rows),
+                           .key = indices(c, p->key, pairs),
+                           .column = indices(c, p->column, rows),
+                           .query = indices(c, p->query, pairs),
+                           .pair = indices(c, p->pair, pairs)};
 }
 
 void basin_case_output_add(basin_case *c, basin_expr value, const char *format, ...) {

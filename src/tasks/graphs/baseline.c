@@ -2,6 +2,7 @@
  * a logistic or linear regression on the sums of each graph's node features, which looks at no
  * edge. */
 #include "base/states.h"
+#include "base/training.h"
 #include "tasks/graphs/graphs.h"
 
 enum { STEPS = 300, CHUNK = 256 };
@@ -135,7 +136,7 @@ typedef struct regression {
     basin_graph *graph;
     basin_params params;
     basin_store *store;
-    basin_trainer trainer;
+    basin_trainer *trainer;
     basin_plan *use;
     basin_expr x, target, weight, unseen, output;
 } regression;
@@ -164,7 +165,7 @@ static basin_status build(regression *r, const problem *p, basin_backend *backen
     basin_expr loss = loss_of(p, r, basin_add(basin_matmul(r->x, w), b));
     r->output = basin_add(basin_matmul(r->unseen, w), b);
     basin_trainer_spec spec = {
-        .adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 1e-2},
+        .optimizer = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .weight_decay = 1e-2},
         .schedule = {0, STEPS, 0.05, 0.05, 0}};
     basin_plan_spec use = {.output = &r->output, .outputs = 1};
     BASIN_TRY(basin_store_new(&r->store, backend, error));
@@ -174,11 +175,11 @@ static basin_status build(regression *r, const problem *p, basin_backend *backen
 }
 
 static basin_status fit(float *output, regression *r, problem *p, basin_error *error) {
-    basin_plan *plan = r->trainer.plan;
+    basin_plan *plan = basin_trainer_plan(r->trainer);
     BASIN_TRY(basin_values_write(plan, r->x, p->x[0], BASIN_F32, error));
     BASIN_TRY(basin_values_write(plan, r->target, p->target, BASIN_F32, error));
     BASIN_TRY(basin_values_write(plan, r->weight, p->weight, BASIN_F32, error));
-    for (int i = 0; i < STEPS; i++) BASIN_TRY(basin_trainer_step(NULL, &r->trainer, error));
+    for (int i = 0; i < STEPS; i++) BASIN_TRY(basin_trainer_step(NULL, r->trainer, error));
     BASIN_TRY(basin_values_write(r->use, r->unseen, p->x[2], BASIN_F32, error));
     BASIN_TRY(basin_plan_run(r->use, error));
     BASIN_TRY(basin_values_read(r->use, r->output, output, BASIN_F32, error));
@@ -189,7 +190,7 @@ static basin_status fit(float *output, regression *r, problem *p, basin_error *e
 
 static void regression_free(regression *r) {
     basin_plan_free(r->use);
-    basin_trainer_free(&r->trainer);
+    basin_trainer_free_at(&r->trainer);
     basin_store_free(r->store);
     basin_params_free(&r->params);
     basin_graph_free(r->graph);

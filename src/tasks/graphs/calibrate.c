@@ -4,6 +4,7 @@
  * contains a class unless few graphs of that class had as low a probability; it always contains the
  * most likely class). Members with different validation graphs each predict only their own: the
  * mean of the members is better, so that intervals cover too much rather than too little. */
+#include "base/bundle.h"
 #include "base/sort.h"
 #include "tasks/graphs/graphs.h"
 

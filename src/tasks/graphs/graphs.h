@@ -173,7 +173,8 @@ struct basin_graphs_model {
     basin_store *store;
     basin_graph *graph; /* that the parameters are declared on */
     basin_params params;
-    int64_t members; /* their weights are states "member0.NAME", ..; 1: only states NAME */
+    int64_t members;     /* their weights are states "member0.NAME", ..; 1: only states NAME */
+    bool shares_results; /* plans compute in one arena */
     struct basin_graphs_plans *one; /* kept for calls with one graph; NULL: there was none yet */
 };
 
@@ -336,7 +337,7 @@ typedef struct basin_graphs_plan {
     basin_graph_net_view view; /* of what is inside, for embeddings */
     basin_expr known; /* of values, [rows, C]: 0 where one is missing, so scaled that means stay */
     basin_plan *plan; /* for scores */
-    basin_trainer trainer; /* for training */
+    basin_trainer *trainer; /* for training */
 } basin_graphs_plan;
 
 /* Plans beyond the second are kept as long as all fit. */

@@ -1,5 +1,6 @@
 /* A set as a model sees it: walks along edges, positions and the model's numbers of classes beside
  * the caller's arrays, which stay as they are; see graphs.h. */
+#include "base/bundle.h"
 #include "base/hash.h"
 #include "base/sort.h"
 #include "tasks/graphs/graphs.h"

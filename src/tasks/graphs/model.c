@@ -41,11 +41,13 @@ basin_graph_net_config basin_graphs_model_config(const basin_graphs_model *model
         .positions = s->eigenvectors + s->walks,
         .outputs = model->outputs,
         .blocks = (int)s->blocks,
-        .block = {BASIN_BLOCK_OF(s), .mix = s->mix, .couplings = s->couplings,
+        .block = {BASIN_BLOCK_OF(s), .mix = s->mix, .init_query = query, .init_memory = memory,
+                  .norm = !strcmp(s->norm, "rms") ? BASIN_NORM_RMS : BASIN_NORM_LAYER},
+        .graph = {.couplings = s->couplings,
                   .neighbour_heads = s->neighbour_heads,
-                  .coupling_features = model->encoding.edge_features + s->pair_hidden,
-                  .init_query = query, .init_memory = memory, .degree_scalers = s->degree_scalers,
-                  .norm = (basin_norm)place_of(s->norm, "layer rms graph")},
+                  .pair_features = model->encoding.edge_features + s->pair_hidden,
+                  .degree_scalers = s->degree_scalers,
+                  .graph_norm = !strcmp(s->norm, "graph")},
         .descent = {BASIN_DESCENT_OF(s), .recompute = s->recompute, .seed = seed,
                     .noise = seed && !s->implicit ? s->noise : 0},
         .adjacency = (basin_adjacency)place_of(s->adjacency, "conv bilinear edges none bias"),
@@ -72,7 +74,8 @@ static basin_status start(basin_graphs_model *model, basin_error *error) {
     model->encoding.no_cls_self = !model->settings.cls_self;
     BASIN_TRY(basin_graphs_task.check(&model->settings, error));
     BASIN_TRY(basin_store_new(&model->store, model->backend, error));
-    basin_store_share_results(model->store); /* plans of all sizes run in turn */
+    model->shares_results =
+        basin_store_share_results(model->store); /* plans of all sizes run in turn */
     model->graph = basin_graph_new();
     if (!model->graph) return basin_fail_memory(error, "a graph model");
     basin_params_begin(&model->params, model->graph);

@@ -3,6 +3,7 @@
  * what is around them up to two bonds), of probabilities with its exponential. Its share in
  * predictions is chosen on validation graphs (calibrate.c); and it says how near the nearest
  * training graph is. */
+#include "base/bundle.h"
 #include "base/hash.h"
 #include "base/parallel.h"
 #include "base/sort.h"

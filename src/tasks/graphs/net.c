@@ -84,8 +84,10 @@ basin_status basin_graph_net_declare(basin_graph_net *model, basin_params *param
     }
     declare_adjacency(model, params);
     basin_block_config block = config->block;
+    basin_block_graph extra = config->graph;
     if (config->adjacency == BASIN_ADJACENCY_BIAS)
-        block.facts = config->edge_features + config->pair_hidden;
+        extra.facts = config->edge_features + config->pair_hidden;
+    block.graph = &extra;
     for (int i = 0; i < config->blocks && i < BASIN_MAX_BLOCKS; i++) {
         char prefix[32];
         snprintf(prefix, sizeof prefix, "block%d.", i);
@@ -114,7 +116,7 @@ void basin_graph_net_inputs(basin_graph_net_batch *batch, const basin_graph_net 
         .after = basin_index(graph, "after", BASIN_SHAPE(tokens)),
         .first = basin_index(graph, "first", BASIN_SHAPE(graphs)),
         .owner = basin_index(graph, "owner", BASIN_SHAPE(tokens)),
-        .strength = c->block.couplings > 0 || c->block.neighbour_heads > 0
+        .strength = c->graph.couplings > 0 || c->graph.neighbour_heads > 0
                         ? basin_input(graph, "strength", BASIN_SHAPE(pairs))
                         : NULL,
         .pattern = basin_pairs_declare(graph, "pairs", tokens, tokens, pairs)};
@@ -127,8 +129,8 @@ static basin_expr embed(const basin_graph_net *model, const basin_graph_net_batc
     int64_t tokens = basin_expr_shape(batch->source).dim[0];
     basin_expr encoded = basin_model_affine(batch->nodes, model->enc_w, model->enc_b);
     basin_expr ones = basin_full(graph, BASIN_SHAPE(nodes, 1), 1);
-    basin_expr is_node = basin_gather(ones, batch->source); /* 0 for a CLS */
-    basin_expr x = basin_gather(encoded, batch->source);
+    basin_expr is_node = basin_take(ones, 0, batch->source); /* 0 for a CLS */
+    basin_expr x = basin_take(encoded, 0, batch->source);
     x = basin_where(is_node, x, basin_broadcast_to(model->cls, BASIN_SHAPE(tokens, D)));
     if (!model->pos_w) return x;
     basin_expr where = basin_model_affine(batch->positions, model->pos_w, model->pos_b);
@@ -143,9 +145,9 @@ static basin_expr convolved_gram(const basin_graph_net *model, const basin_graph
     basin_shape s = basin_expr_shape(x);
     basin_shape one = BASIN_SHAPE(s.dim[0], 1, s.dim[1]);
     int64_t H = model->config.block.heads;
-    basin_expr shift[3] = {basin_reshape(basin_gather(x, batch->before), one),
+    basin_expr shift[3] = {basin_reshape(basin_take(x, 0, batch->before), one),
                            basin_reshape(x, one),
-                           basin_reshape(basin_gather(x, batch->after), one)};
+                           basin_reshape(basin_take(x, 0, batch->after), one)};
     basin_expr left = basin_concat(shift, 3, 1), sum = NULL;
     for (int turn = 0; turn < 3; turn++) {
         basin_expr transposed[3], tap[3];
@@ -226,21 +228,22 @@ static basin_expr descend(basin_graph_net_view *view, const basin_graph_net *mod
     basin_descent_spec spec = model->config.descent;
     basin_residual residual = model->config.residual;
     if (spec.seed && model->config.drop_step > 0 && !spec.implicit.on)
-        spec.turn = &drops, spec.turns = 1;
+        spec.substep = &drops, spec.substeps = 1;
     basin_expr x = embed(model, batch);
     basin_expr features = pair_features(model, batch);
     basin_expr scale = adjacency(model, batch, x, features);
     basin_expr start = x, sum = x;
     int blocks = model->config.blocks;
     for (int i = 0; i < blocks; i++) {
+        basin_block_graph_inputs inputs = {.facts = model->block[i].we ? features : NULL,
+                                           .features = features,
+                                           .strength = batch->strength,
+                                           .owner = batch->owner,
+                                           .share = batch->share};
         basin_block_bound bound = {.block = &model->block[i],
                                    .pattern = &batch->pattern,
                                    .scale = scale,
-                                   .facts = model->block[i].we ? features : NULL,
-                                   .features = features,
-                                   .strength = batch->strength,
-                                   .owner = batch->owner,
-                                   .share = batch->share};
+                                   .graph = &inputs};
         basin_energy energy = basin_block_energy(&bound);
         if (model->initial[i]) x = basin_add(x, basin_mul(model->initial[i], basin_sub(start, x)));
         if (view) watch(view, &bound, basin_energy_activation(&energy, x), i, blocks);
@@ -269,7 +272,7 @@ static basin_expr read_graphs(const basin_graph_net *model, const basin_graph_ne
     int read = model->config.read, parts = 0;
     int64_t graphs = basin_expr_shape(batch->first).dim[0];
     basin_expr part[4];
-    if (!read || (read & BASIN_GRAPH_READOUT_CLS)) part[parts++] = basin_gather(x, batch->first);
+    if (!read || (read & BASIN_GRAPH_READOUT_CLS)) part[parts++] = basin_take(x, 0, batch->first);
     if (read & (BASIN_GRAPH_READOUT_MEAN | BASIN_GRAPH_READOUT_SUM | BASIN_GRAPH_READOUT_SIZED)) {
         basin_expr sum = basin_scatter(x, batch->owner, graphs);
         basin_expr share = basin_reshape(batch->share, BASIN_SHAPE(graphs, 1));

@@ -1,6 +1,7 @@
 /* Batches of differing sizes on a few plans: finding one, padding up to it, running. */
 #include "base/info.h"
 #include "base/sort.h"
+#include "base/training.h"
 #include "basin/plan.h"
 #include "tasks/graphs/graphs.h"
 
@@ -99,11 +100,11 @@ static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
     basin_plan_spec scores = {.output = output, .outputs = look ? 2 : 1};
     BASIN_TRY(basin_graph_check(p->graph, error));
     if (!schedule) return basin_plan_new(&p->plan, model->store, &scores, error);
-    basin_trainer_spec spec = {.adamw = {.beta1 = 0.9,
-                                         .beta2 = s->beta2,
-                                         .epsilon = 1e-8,
-                                         .weight_decay = s->decay,
-                                         .clip = s->clip},
+    basin_trainer_spec spec = {.optimizer = {.beta1 = 0.9,
+                                             .beta2 = s->beta2,
+                                             .epsilon = 1e-8,
+                                             .weight_decay = s->decay,
+                                             .clip = s->clip},
                                .schedule = *schedule,
                                .reduction = s->shards > 1 ? &basin_shards_reduction : NULL};
     if (s->centralise) p->params.adjust = centralise;
@@ -113,7 +114,7 @@ static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
 static void plan_free(basin_graphs_plan *plan) {
     if (!plan) return;
     basin_plan_free(plan->plan);
-    basin_trainer_free(&plan->trainer);
+    basin_trainer_free_at(&plan->trainer);
     basin_params_free(&plan->params);
     basin_graph_free(plan->graph);
     free(plan);
@@ -141,7 +142,7 @@ static basin_status plan_new(basin_graphs_plan **plan, basin_graphs_model *model
 
 /* On a device sums over tokens are cut into equal parts. */
 static int64_t round_up(double rows, const basin_graphs_plans *p) {
-    int64_t unit = basin_store_shares_results(p->model->store) ? 1 : 32;
+    int64_t unit = p->model->shares_results ? 1 : 32;
     return basin_int_ceil((int64_t)rows, unit) * unit;
 }
 
@@ -176,7 +177,7 @@ void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *mod
                               const basin_schedule *schedule) {
     static int64_t (*const size_of[])(const basin_graphset *, int64_t) = {
         basin_graphset_tokens, basin_graphset_pairs, count_all};
-    bool host = basin_store_shares_results(model->store);
+    bool host = model->shares_results;
     int64_t batch = basin_int_min(model->settings.batch, count);
     int64_t shards = schedule && model->settings.shards ? model->settings.shards : 1;
     *plans = (basin_graphs_plans){.model = model, .training = schedule != NULL};
@@ -198,14 +199,14 @@ void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *mod
 /* ---- a few plans ---- */
 
 static basin_plan *plan_of(const basin_graphs_plan *plan) {
-    return plan->plan ? plan->plan : plan->trainer.plan;
+    return plan->plan ? plan->plan : basin_trainer_plan(plan->trainer);
 }
 
 /* A slot for a new plan: the plan that was idle longest is evicted where all slots are taken, or
  * where memory does not fit a third plan as large as the largest. Plans take memory for their
  * inputs, and for their results where each keeps them separately. */
 static int free_place(basin_graphs_plans *p) {
-    bool shared = basin_store_shares_results(p->model->store);
+    bool shared = p->model->shares_results;
     size_t limit = shared ? BASIN_GRAPHS_INPUT_BYTES : BASIN_GRAPHS_DEVICE_BYTES;
     for (;;) {
         int oldest = -1, empty = -1, plans = 0;
@@ -500,7 +501,7 @@ basin_status basin_graphs_plans_settle(basin_graphs_plans *plans, basin_run_sum 
                                        basin_error *error) {
     double mean = 0;
     if (!plans->running) return BASIN_OK;
-    basin_status status = basin_trainer_loss(&mean, &plans->running->trainer, error);
+    basin_status status = basin_trainer_loss(&mean, plans->running->trainer, error);
     sum->loss += mean * (double)plans->running_graphs;
     sum->weight += (double)plans->running_graphs;
     plans->running = NULL;
@@ -516,8 +517,8 @@ basin_status basin_graphs_plans_step(basin_graphs_plans *plans, basin_run_sum *s
     BASIN_TRY(basin_graphs_plans_settle(plans, sum, error));
     BASIN_TRY(prepare(&plan, plans, error));
     BASIN_TRY(write_targets(&weight, plans, plan, &input->set, graph, count, error));
-    plan->trainer.step = plans->step;
-    BASIN_TRY(basin_trainer_step(NULL, &plan->trainer, error));
+    basin_trainer_set_step(plan->trainer, plans->step);
+    BASIN_TRY(basin_trainer_step(NULL, plan->trainer, error));
     plans->step++;
     plans->running = plan;
     plans->running_graphs = count;

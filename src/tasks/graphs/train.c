@@ -59,11 +59,11 @@ static basin_status step_shards(job *j, basin_run_sum *sum, const basin_run_plac
         j->train.step = place->step * s->count + i;
         BASIN_TRY(basin_graphs_plans_load(&plan, &weight, &j->train, j->input, graph + part.first,
                                           part.count, (uint64_t)place->epoch, error));
-        BASIN_TRY(weight > 0 ? basin_shards_add(s, &plan->trainer, weight, error)
-                             : basin_shards_add_empty(s, &plan->trainer, error));
+        BASIN_TRY(weight > 0 ? basin_shards_add(s, plan->trainer, weight, error)
+                             : basin_shards_add_empty(s, plan->trainer, error));
     }
-    plan->trainer.step = place->step;
-    BASIN_TRY(basin_shards_step(s, &loss, &weight, &plan->trainer, error));
+    basin_trainer_set_step(plan->trainer, place->step);
+    BASIN_TRY(basin_shards_step(s, &loss, &weight, plan->trainer, error));
     sum->loss += loss * (double)count;
     sum->weight += (double)count;
     return BASIN_OK;
@@ -83,7 +83,7 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
         status = basin_graphs_plans_step(&j->train, sum, j->input, j->batch + at, count,
                                          (uint64_t)place->epoch, error);
     /* The plan of averages may lie where this step's loss does. */
-    if (!status && j->model->settings.average > 0 && basin_store_shares_results(j->model->store))
+    if (!status && j->model->settings.average > 0 && j->model->shares_results)
         status = basin_graphs_plans_settle(&j->train, sum, error);
     j->task.memory = j->train.bytes;
     return status;

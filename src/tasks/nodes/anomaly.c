@@ -58,14 +58,17 @@ static void declare_head(basin_anomaly *m, basin_params *params, const char *pre
 basin_status basin_anomaly_declare(basin_anomaly *model, basin_params *params,
                                    const basin_anomaly_config *config) {
     const char *prefix = config->prefix ? config->prefix : "";
+    basin_block_graph edges = {.facts = config->facts};
+    basin_block_config block = config->block;
     char name[64];
+    block.graph = &edges;
     *model = (basin_anomaly){.config = *config};
     if (!check_config(config, params->graph)) return BASIN_BAD_VALUE;
     declare_embedding(model, params, prefix);
-    basin_status status = basin_block_declare(&model->block, params, prefix, &config->block);
+    basin_status status = basin_block_declare(&model->block, params, prefix, &block);
     for (int b = 1; b < blocks_of(config) && !status; b++) {
         snprintf(name, sizeof name, "%sblock%d.", prefix, b + 1);
-        status = basin_block_declare(&model->later[b - 1], params, name, &config->block);
+        status = basin_block_declare(&model->later[b - 1], params, name, &block);
     }
     declare_head(model, params, prefix);
     return status ? status : basin_model_status(params->graph);
@@ -99,7 +102,7 @@ basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features,
     basin_expr x = listed ? listed_product(listed, w) : basin_matmul(features, w);
     if (model->input_w) x = basin_matmul(basin_relu(basin_add(x, model->input_b)), model->emb_w);
     x = basin_add(x, model->emb_b);
-    if (learned) x = basin_add(x, place ? basin_gather(model->pos, place) : model->pos);
+    if (learned) x = basin_add(x, place ? basin_take(model->pos, 0, place) : model->pos);
     return x;
 }
 
@@ -128,8 +131,8 @@ basin_expr basin_anomaly_head(const basin_anomaly *model, basin_expr first, cons
 static basin_expr descend(const basin_anomaly *model, basin_expr x,
                           const basin_anomaly_inputs *inputs, int relation) {
     int blocks = blocks_of(&model->config);
-    basin_block_bound bound = {.pattern = &inputs->neighbours[relation],
-                               .facts = inputs->facts ? inputs->facts[relation] : NULL};
+    basin_block_graph_inputs edges = {.facts = inputs->facts ? inputs->facts[relation] : NULL};
+    basin_block_bound bound = {.pattern = &inputs->neighbours[relation], .graph = &edges};
     for (int b = 0; b < blocks; b++) {
         bound.block = basin_anomaly_block(model, b);
         basin_energy energy = basin_block_energy(&bound);
@@ -230,7 +233,7 @@ static basin_expr attend(const basin_published *m, int b, basin_expr g,
                             .query = pattern->key,
                             .pair = pattern->pair};
     basin_expr dq = basin_pair_sum(w, k, pattern);
-    basin_expr reversed = basin_gather(w, pattern->pair);
+    basin_expr reversed = basin_take(w, 0, pattern->pair);
     basin_expr dk = basin_pair_sum(reversed, q, &by_key);
     return basin_add(basin_einsum("nhy,hyd->nd", dq, m->block[b].wq),
                      basin_einsum("nhy,hyd->nd", dk, m->block[b].wk));

@@ -20,6 +20,7 @@ typedef enum basin_merge { BASIN_MERGE_MAX, BASIN_MERGE_CONCAT } basin_merge;
 typedef struct basin_anomaly_config {
     int64_t nodes, features; /* nodes: of learned positions, the table's rows */
     basin_block_config block;
+    int64_t facts; /* A: numbers of a pair that bias its score; 0: none */
     basin_descent_spec descent;
     basin_position position;
     int64_t hidden;     /* units of the head's hidden layer; 0: a linear head */
@@ -54,7 +55,7 @@ typedef struct basin_listed {
 typedef struct basin_anomaly_inputs {
     basin_expr features;             /* [N, F] */
     const basin_pattern *neighbours; /* [relations] */
-    const basin_expr *facts; /* [relations] of [pairs, A], where block.facts is A; or NULL */
+    const basin_expr *facts; /* [relations] of [pairs, A], where `facts` is A; or NULL */
     basin_expr place; /* index [N], learned positions of sampled nodes: the row that each has in
                          the table, -1 for none; NULL: N is all nodes, in order */
     basin_expr seed;  /* index [2]: dropout takes place; NULL: none */

@@ -1,6 +1,7 @@
 /* What a model remembers of its training; see nodes.h. */
 #include <time.h>
 
+#include "base/bundle.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"

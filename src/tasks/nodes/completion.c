@@ -11,6 +11,7 @@
 #include "base/sized.h"
 #include "base/sort.h"
 #include "base/states.h"
+#include "base/training.h"
 #include "basin/random.h"
 #include "tasks/nodes/net.h"
 
@@ -30,7 +31,7 @@ typedef struct completion {
     basin_pattern pattern;
     basin_expr value, hidden, energy, loss; /* [N, F], [N], [N], [] */
     basin_expr gap;                         /* [N, F] what was hidden less what was completed */
-    basin_trainer trainer;
+    basin_trainer *trainer;
     basin_plan *plan; /* energies, and gaps where they are explained */
     float *mask;      /* [N] */
     double *found;    /* [N] */
@@ -138,12 +139,13 @@ static basin_status write_inputs(completion *c, basin_plan *plan, basin_error *e
 
 static basin_status make_plans(completion *c, const basin_nodes_resources *work,
                                basin_error *error) {
-    basin_trainer_spec spec = {.adamw = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .clip = 1},
-                               .schedule = basin_schedule_make(1, STEPS, WARMUP, rate, -1, -1)};
+    basin_trainer_spec spec = {
+        .optimizer = {.beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-8, .clip = 1},
+        .schedule = basin_schedule_make(1, STEPS, WARMUP, rate, -1, -1)};
     basin_expr output[] = {c->energy, c->gap};
     basin_plan_spec energies = {.output = output, .outputs = c->gaps ? 2 : 1};
     BASIN_TRY(basin_trainer_new(&c->trainer, c->store, &c->params, c->loss, &spec, error));
-    basin_plan_stats stats = basin_plan_stats_of(c->trainer.plan);
+    basin_plan_stats stats = basin_plan_stats_of(basin_trainer_plan(c->trainer));
     double gib = 1 << 30, bytes = (double)(stats.arena_bytes + stats.input_bytes);
     if (bytes > (double)basin_nodes_memory_limit(work))
         return basin_fail(error, BASIN_NO_MEMORY,
@@ -152,7 +154,7 @@ static basin_status make_plans(completion *c, const basin_nodes_resources *work,
                           c->network->path, bytes / gib,
                           (double)basin_nodes_memory_limit(work) / gib);
     BASIN_TRY(basin_plan_new(&c->plan, c->store, &energies, error));
-    BASIN_TRY(write_inputs(c, c->trainer.plan, error));
+    BASIN_TRY(write_inputs(c, basin_trainer_plan(c->trainer), error));
     BASIN_TRY(write_inputs(c, c->plan, error));
     return basin_params_init(&c->params, c->store, c->seed, error);
 }
@@ -177,10 +179,11 @@ static basin_status learn(completion *c, const basin_watch *watch, bool *stopped
     for (int64_t t = 0; t < STEPS && !*stopped; t++) {
         /* With a few nodes a fourth may be empty, from which nothing could be learned. */
         if (!hide(c, (uint64_t)t + 1, 0)) c->mask[t % c->network->nodes] = 1;
-        BASIN_TRY(basin_values_write(c->trainer.plan, c->hidden, c->mask, BASIN_F32, error));
-        c->trainer.step = t;
+        BASIN_TRY(basin_values_write(basin_trainer_plan(c->trainer), c->hidden, c->mask, BASIN_F32,
+                                     error));
+        basin_trainer_set_step(c->trainer, t);
         double loss = NAN;
-        BASIN_TRY(basin_trainer_step(&loss, &c->trainer, error));
+        BASIN_TRY(basin_trainer_step(&loss, c->trainer, error));
         basin_progress_report news = {"learning",         t + 1, STEPS, loss, NAN, "steps",
                                       .seconds_left = NAN};
         basin_watch_show(watch, &news);
@@ -255,7 +258,7 @@ static basin_status explain_top(basin_nodes_explanation **top, const completion 
 
 static void completion_free(completion *c) {
     basin_plan_free(c->plan);
-    basin_trainer_free(&c->trainer);
+    basin_trainer_free_at(&c->trainer);
     basin_params_free(&c->params);
     basin_graph_free(c->graph);
     basin_store_free(c->store);

@@ -1,4 +1,5 @@
 /* Drift of columns against training; see nodes.h. */
+#include "base/bundle.h"
 #include "base/sort.h"
 #include "tasks/nodes/net.h"
 

@@ -1,5 +1,6 @@
 /* What inputs move the network's logit by, around a node; energies and attention; see net.h. */
 #include "base/info.h"
+#include "base/pairs.h"
 #include "base/sort.h"
 #include "base/states.h"
 #include "tasks/common/integrate.h"
@@ -377,8 +378,8 @@ static basin_expr add_to(basin_expr sum, basin_expr one) {
 /* Attention at the beginning of each block, and both terms of each node's energy at the end. */
 static void watch_descent(lens *l, int relation) {
     const basin_anomaly *m = &l->net.energy;
-    basin_block_bound bound = {.pattern = &l->net.pattern[relation],
-                               .facts = l->net.facts[relation]};
+    basin_block_graph_inputs edges = {.facts = l->net.facts[relation]};
+    basin_block_bound bound = {.pattern = &l->net.pattern[relation], .graph = &edges};
     basin_expr x = basin_anomaly_embed(m, l->net.seen, NULL, NULL), sum = NULL;
     for (int b = 0; b < m->config.blocks; b++) {
         bound.block = basin_anomaly_block(m, b);

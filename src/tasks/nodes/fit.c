@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "base/info.h"
 #include "base/sort.h"
+#include "base/training.h"
 #include "tasks/nodes/net.h"
 
 /* ---- labels ---- */
@@ -124,7 +125,7 @@ static bool is_slower(const basin_nodes_fitting *f) {
     if (s->fraction <= 0) batches = fmin(batches, BATCHES);
     return N >= LARGE && full > 1.3 * 1.5 * batches * sample && !s->implicit &&
            basin_choice_is(s->position, "none") &&
-           strcmp(basin_backend_name(f->work.backend), "cuda") != 0;
+           strcmp(basin_backend_info_of(f->work.backend).name, "cuda") != 0;
 }
 
 /* Full where it fits and neighbours are not quicker; then how much an epoch takes of it. */
@@ -166,7 +167,7 @@ static void count_memory(basin_nodes_fitting *f) {
     if (p) {
         f->bytes += basin_parted_trainer_bytes(f->joint);
     } else {
-        basin_plan_stats stats = basin_plan_stats_of(f->trainer.plan);
+        basin_plan_stats stats = basin_plan_stats_of(basin_trainer_plan(f->trainer));
         f->bytes += stats.arena_bytes + stats.input_bytes;
     }
     double gib = (double)f->bytes / (1 << 30),
@@ -200,7 +201,7 @@ static basin_status check_memory(const basin_nodes_fitting *f, size_t bytes, con
 static basin_status check_samples_memory(basin_nodes_fitting *f, basin_error *error) {
     const basin_nodes_shape *shape = &f->planned;
     bool walk = basin_choice_is(f->settings.sampling, "neighbours");
-    basin_plan_stats stats = basin_plan_stats_of(f->trainer.plan);
+    basin_plan_stats stats = basin_plan_stats_of(basin_trainer_plan(f->trainer));
     size_t bytes = stats.arena_bytes + stats.input_bytes, pairs = 0;
     for (int r = 0; r < shape->relations; r++) pairs += (size_t)shape->pairs[r];
     bytes += pairs * 3 * sizeof(int32_t); /* what is written: the list, the rows gathered */
@@ -233,7 +234,7 @@ static int64_t steps_of(const basin_nodes_fitting *f) {
 
 static basin_trainer_spec spec_of(const basin_nodes_fitting *f) {
     const basin_nodes_settings *s = &f->settings;
-    return (basin_trainer_spec){.adamw = basin_nodes_net_adamw(s),
+    return (basin_trainer_spec){.optimizer = basin_nodes_net_adamw(s),
                                 .schedule =
                                     basin_schedule_make(steps_of(f), s->epochs, s->warmup, s->rate,
                                                         s->rate_first, s->rate_last),
@@ -243,7 +244,7 @@ static basin_trainer_spec spec_of(const basin_nodes_fitting *f) {
 /* A trainer for this shape in place of the one before; only batches have shards. */
 static basin_status make_trainer(basin_nodes_fitting *f, const basin_nodes_shape *shape,
                                  basin_error *error) {
-    basin_trainer_free(&f->trainer);
+    basin_trainer_free_at(&f->trainer);
     basin_nodes_net_free(&f->net);
     BASIN_TRY(basin_nodes_net_new(&f->net, &f->settings, shape, true, error));
     if (!is_full(f) && !f->shards.count)
@@ -300,8 +301,8 @@ static basin_status make_first_plan(basin_nodes_fitting *f, basin_error *error) 
     if (f->work.parts) return make_joint(f, error);
     if (!is_full(f)) return make_samples(f, error);
     BASIN_TRY(make_trainer(f, &f->inputs.shape, error));
-    return basin_parted_inputs_write(&f->inputs, 0, &f->net, f->trainer.plan, f->label, f->weight,
-                                     error);
+    return basin_parted_inputs_write(&f->inputs, 0, &f->net, basin_trainer_plan(f->trainer),
+                                     f->label, f->weight, error);
 }
 
 static basin_status make_scorer(basin_nodes_fitting *f, basin_error *error) {
@@ -432,7 +433,8 @@ static basin_status write_sample(basin_nodes_fitting *f, double *weight, int64_t
     basin_status status =
         same_shape(&batch.shape, &f->planned) ? BASIN_OK : make_trainer(f, &batch.shape, error);
     basin_nodes_net_data data = basin_nodes_batch_data(&batch);
-    if (!status) status = basin_nodes_net_write(&f->net, f->trainer.plan, &data, error);
+    if (!status)
+        status = basin_nodes_net_write(&f->net, basin_trainer_plan(f->trainer), &data, error);
     basin_nodes_batch_free(&batch);
     return status;
 }
@@ -448,15 +450,15 @@ static basin_status step_samples(basin_nodes_fitting *f, double *loss, const bas
         uint64_t own = seed ^ (uint64_t)shard * UINT64_C(0xd1342543de82ef95);
         BASIN_TRY(write_sample(f, &weight, shard, place, error));
         /* Where scoring took the plan's memory, a shard without targets finds none. */
-        if (!f->trainer.plan) BASIN_TRY(make_for_samples(f, error));
-        BASIN_TRY(basin_nodes_net_write_seed(&f->net, f->trainer.plan, own, error));
+        if (!basin_trainer_plan(f->trainer)) BASIN_TRY(make_for_samples(f, error));
+        BASIN_TRY(basin_nodes_net_write_seed(&f->net, basin_trainer_plan(f->trainer), own, error));
         if (!alone)
-            BASIN_TRY(weight > 0 ? basin_shards_add(&f->shards, &f->trainer, weight, error)
-                                 : basin_shards_add_empty(&f->shards, &f->trainer, error));
+            BASIN_TRY(weight > 0 ? basin_shards_add(&f->shards, f->trainer, weight, error)
+                                 : basin_shards_add_empty(&f->shards, f->trainer, error));
     }
-    f->trainer.step = place->step;
-    return alone ? basin_trainer_step(loss, &f->trainer, error)
-                 : basin_shards_step(&f->shards, loss, &weight, &f->trainer, error);
+    basin_trainer_set_step(f->trainer, place->step);
+    return alone ? basin_trainer_step(loss, f->trainer, error)
+                 : basin_shards_step(&f->shards, loss, &weight, f->trainer, error);
 }
 
 static basin_status step(void *context, basin_run_sum *sum, const basin_run_place *place,
@@ -464,12 +466,12 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
     basin_nodes_fitting *f = context;
     uint64_t seed = member_seed(f) * 0x9e3779b97f4a7c15u + (uint64_t)place->step;
     double loss = NAN;
-    f->trainer.step = place->step;
     if (f->joint) {
         BASIN_TRY(basin_parted_trainer_step(f->joint, &loss, place->step, seed, error));
     } else if (is_full(f)) {
-        BASIN_TRY(basin_nodes_net_write_seed(&f->net, f->trainer.plan, seed, error));
-        BASIN_TRY(basin_trainer_step(&loss, &f->trainer, error));
+        basin_trainer_set_step(f->trainer, place->step);
+        BASIN_TRY(basin_nodes_net_write_seed(&f->net, basin_trainer_plan(f->trainer), seed, error));
+        BASIN_TRY(basin_trainer_step(&loss, f->trainer, error));
     } else {
         BASIN_TRY(step_samples(f, &loss, place, seed, error));
     }
@@ -491,7 +493,7 @@ static basin_status choose_threshold(double *threshold, const basin_nodes_fittin
 static void release(basin_nodes_fitting *f) {
     if (f->joint) basin_parted_trainer_release(f->joint);
     if (!basin_nodes_scorer_streams(f->scorer) || is_full(f)) return;
-    basin_trainer_free(&f->trainer);
+    basin_trainer_free_at(&f->trainer);
     f->planned = (basin_nodes_shape){0};
 }
 
@@ -666,7 +668,7 @@ static basin_status get_ready(basin_nodes_fitting *f, basin_error *error) {
 
 static void fitting_free(basin_nodes_fitting *f) {
     basin_nodes_scorer_free(f->scorer);
-    basin_trainer_free(&f->trainer);
+    basin_trainer_free_at(&f->trainer);
     basin_shards_end(&f->shards);
     basin_parted_trainer_free(f->joint);
     basin_nodes_net_free(&f->net);

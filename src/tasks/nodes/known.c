@@ -1,4 +1,5 @@
 /* Labels of training nodes, found again by salted hashes of their ids; see nodes.h. */
+#include "base/bundle.h"
 #include "base/hash.h"
 #include "base/sha256.h"
 #include "base/sort.h"

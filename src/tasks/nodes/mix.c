@@ -1,4 +1,5 @@
 /* Logits of trees and of a network become one probability; validation says how; see nodes.h. */
+#include "base/bundle.h"
 #include "base/number.h"
 #include "base/sized.h"
 #include "base/sort.h"

@@ -2,6 +2,7 @@
 #include "tasks/nodes/net.h"
 #include "base/info.h"
 #include "base/states.h"
+#include "base/training.h"
 
 /* Beyond this number of nodes a step's results are computed again in reverse rather than kept. */
 enum { RECOMPUTE_NODES = 100000 };
@@ -29,7 +30,7 @@ basin_anomaly_config basin_nodes_net_config(const basin_nodes_settings *r,
         .dropout = r->dropout,
         .outputs = r->classes,
     };
-    config.block.facts = basin_nodes_descends(r) && r->attention ? shape->facts : 0;
+    config.facts = basin_nodes_descends(r) && r->attention ? shape->facts : 0;
     return config;
 }
 
@@ -64,7 +65,7 @@ static void declare_inputs(basin_nodes_net *net, const basin_nodes_settings *r,
                                               shape->pairs[i]);
         net->pattern[i].halo = shape->halo;
         snprintf(name, sizeof name, "facts%d", i);
-        if (basin_nodes_net_config(r, shape).block.facts)
+        if (basin_nodes_net_config(r, shape).facts)
             net->facts[i] = basin_input(graph, name, BASIN_SHAPE(shape->pairs[i], shape->facts));
     }
     if (!training) return;
@@ -271,14 +272,14 @@ static basin_status small_memory(size_t *bytes, const basin_nodes_settings *sett
                                  const basin_nodes_shape *shape, bool training, basin_store *store,
                                  basin_error *error) {
     BASIN_AT_EXIT(basin_nodes_net_free) basin_nodes_net net = {0};
-    BASIN_AT_EXIT(basin_trainer_free) basin_trainer trainer = {0};
+    BASIN_AT_EXIT(basin_trainer_free_at) basin_trainer *trainer = NULL;
     BASIN_AT_EXIT(free_plan) basin_plan *plan = NULL;
     BASIN_TRY(basin_nodes_net_new(&net, settings, shape, training, error));
-    basin_trainer_spec spec = {.adamw = basin_nodes_net_adamw(settings)};
+    basin_trainer_spec spec = {.optimizer = basin_nodes_net_adamw(settings)};
     basin_plan_spec scoring = {.output = &net.probability, .outputs = 1};
     BASIN_TRY(training ? basin_trainer_new(&trainer, store, &net.params, net.loss, &spec, error)
                        : basin_plan_new(&plan, store, &scoring, error));
-    basin_plan_stats s = basin_plan_stats_of(training ? trainer.plan : plan);
+    basin_plan_stats s = basin_plan_stats_of(training ? basin_trainer_plan(trainer) : plan);
     *bytes = s.arena_bytes + s.input_bytes; /* other weights do not grow with the graph */
     return BASIN_OK;
 }

@@ -328,7 +328,7 @@ typedef struct basin_nodes_fitting {
     basin_parted_inputs inputs;
     basin_store *store;
     basin_nodes_net net;
-    basin_trainer trainer;
+    basin_trainer *trainer;
     basin_shards shards;         /* of batches that are sampled */
     basin_parted_trainer *joint; /* of a graph in parts, in place of the trainer */
     basin_nodes_shape planned;   /* what the trainer's plan is made for */

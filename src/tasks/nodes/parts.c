@@ -1,6 +1,7 @@
 /* A graph in parts: inputs and training; see net.h. */
 #include "base/info.h"
 #include "base/states.h"
+#include "base/training.h"
 #include "basin/plan.h"
 #include "tasks/nodes/net.h"
 
@@ -162,9 +163,9 @@ struct basin_parted_trainer {
     basin_parts *parts;
     const basin_nodes_settings *settings;
     const basin_nodes_net *net;
-    basin_expr *output;   /* [1 + params] the loss, and the gradient of each parameter */
-    basin_plan **plan;    /* [parts of this rank] of these */
-    basin_trainer update; /* by sums of the gradients */
+    basin_expr *output;    /* [1 + params] the loss, and the gradient of each parameter */
+    basin_plan **plan;     /* [parts of this rank] of these */
+    basin_trainer *update; /* by sums of the gradients */
     basin_ranks_tree *tree;
 };
 
@@ -182,7 +183,7 @@ static basin_status make(basin_parted_trainer *t, const basin_parted_inputs *inp
         BASIN_TRY(basin_plan_new(&t->plan[k], store, &plan, error));
         BASIN_TRY(basin_parted_inputs_write(inputs, k, t->net, t->plan[k], label, weight, error));
     }
-    BASIN_TRY(basin_trainer_new_update(&t->update, store, params, spec, error));
+    BASIN_TRY(basin_trainer_new(&t->update, store, params, NULL, spec, error));
     return basin_ranks_tree_new(&t->tree, t->parts->ranks, t->parts->parts,
                                 basin_params_total(params), NULL, error);
 }
@@ -201,7 +202,7 @@ basin_status basin_parted_trainer_new(basin_parted_trainer **trainer,
 void basin_parted_trainer_free(basin_parted_trainer *t) {
     if (!t) return;
     for (int64_t k = 0; k < t->parts->count && t->plan; k++) basin_plan_free(t->plan[k]);
-    basin_trainer_free(&t->update);
+    basin_trainer_free_at(&t->update);
     basin_ranks_tree_free(t->tree);
     free(t->plan), free(t->output);
     free(t);
@@ -222,7 +223,8 @@ size_t basin_parted_trainer_bytes(const basin_parted_trainer *t) {
 
 /* The sums over all parts become the gradients of the update. */
 static basin_status sum_gradients(basin_parted_trainer *t, basin_error *error) {
-    const basin_params *gradients = &t->update.gradients;
+    basin_trainer_info update = basin_trainer_info_of(t->update);
+    const basin_params *gradients = update.gradients;
     float *sum;
     for (int64_t k = 0; k < t->parts->count; k++) {
         float *to = basin_ranks_tree_next(t->tree);
@@ -236,7 +238,7 @@ static basin_status sum_gradients(basin_parted_trainer *t, basin_error *error) {
     for (size_t i = 0; i < gradients->count; i++) {
         basin_expr state = gradients->param[i].state;
         basin_tensor tensor = basin_tensor_borrow(sum, BASIN_F32, basin_expr_shape(state));
-        BASIN_TRY(basin_store_write(t->update.store, basin_expr_name(state), &tensor, error));
+        BASIN_TRY(basin_store_write(update.store, basin_expr_name(state), &tensor, error));
         sum += basin_shape_count(tensor.shape);
     }
     return BASIN_OK;
@@ -249,13 +251,13 @@ static basin_status sum_losses(basin_parted_trainer *t, double *loss, basin_erro
     BASIN_TRY(basin_ranks_sum(t->parts->ranks, share, t->parts->parts, error)); /* 0 of others */
     *loss = 0;
     for (int64_t q = 0; q < t->parts->parts; q++) *loss += share[q];
-    return basin_loss_check(*loss, t->update.step, error);
+    return basin_loss_check(*loss, basin_trainer_info_of(t->update).step, error);
 }
 
 basin_status basin_parted_trainer_step(basin_parted_trainer *t, double *loss, int64_t step,
                                        uint64_t seed, basin_error *error) {
     basin_exchange_callback way = {basin_parts_move, t->parts};
-    t->update.step = step;
+    basin_trainer_set_step(t->update, step);
     /* Other draws for every part; those of the first are as for a whole graph. */
     for (int64_t k = 0; k < t->parts->count; k++) {
         uint64_t mixed = seed ^ (uint64_t)(t->parts->first + k) * UINT64_C(0xd1342543de82ef95);
@@ -264,5 +266,5 @@ basin_status basin_parted_trainer_step(basin_parted_trainer *t, double *loss, in
     BASIN_TRY(basin_plans_run(t->plan, (int)t->parts->count, &way, error));
     BASIN_TRY(sum_gradients(t, error));
     BASIN_TRY(sum_losses(t, loss, error));
-    return basin_trainer_apply(&t->update, error);
+    return basin_trainer_apply(t->update, error);
 }

@@ -194,7 +194,7 @@ static size_t bias_count(const basin_nodes_stream *s) {
     int64_t edges = 0;
     for (int r = 0; r < v->shape.relations; r++)
         edges = basin_int_max(edges, v->network->relation[v->node.relation[r]].edges);
-    return s->model.config.block.facts > 0 ? (size_t)(edges * s->inputs->settings->heads) : 0;
+    return s->model.config.facts > 0 ? (size_t)(edges * s->inputs->settings->heads) : 0;
 }
 
 size_t basin_nodes_stream_bytes(const basin_nodes_stream *s) {

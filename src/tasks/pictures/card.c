@@ -1,4 +1,5 @@
 /* What a model remembers of its training; see image.h. */
+#include "base/bundle.h"
 #include "tasks/pictures/image.h"
 
 #include <time.h>

@@ -6,6 +6,7 @@
 #include "base/bundle.h"
 #include "base/sort.h"
 #include "base/states.h"
+#include "base/training.h"
 #include "tasks/common/shards/shards.h"
 #include "tasks/pictures/image.h"
 
@@ -19,7 +20,7 @@ typedef struct job {
     basin_image_data data;
     basin_image_model *model;
     basin_image_graph graph;
-    basin_trainer trainer;
+    basin_trainer *trainer;
     basin_shards shards;
     basin_image_set train, test;
     basin_picture_feed *feed;
@@ -129,15 +130,15 @@ static basin_status make_trainer(job *j, basin_error *error) {
     BASIN_TRY(basin_image_graph_new(g, s, s->batch / s->shards, error));
     j->model->info.parameters = basin_params_total(&g->params);
     basin_expr loss = basin_image_net_loss(g->output, g->patches, g->occluded);
-    basin_trainer_spec spec = {.adamw = {.beta1 = 0.9,
-                                         .beta2 = s->beta2,
-                                         .epsilon = 1e-8,
-                                         .weight_decay = s->decay,
-                                         .clip = s->clip},
+    basin_trainer_spec spec = {.optimizer = {.beta1 = 0.9,
+                                             .beta2 = s->beta2,
+                                             .epsilon = 1e-8,
+                                             .weight_decay = s->decay,
+                                             .clip = s->clip},
                                .schedule = BASIN_SCHEDULE_OF(s, j->per_epoch)};
     BASIN_TRY(basin_shards_trainer_new(&j->shards, &j->trainer, j->training, s->shards,
                                        j->model->store, &g->params, loss, &spec, error));
-    j->memory = basin_plan_bytes(j->trainer.plan);
+    j->memory = basin_plan_bytes(basin_trainer_plan(j->trainer));
     return check_memory(j, error);
 }
 
@@ -207,7 +208,7 @@ static void job_free(job *j) {
     basin_picture_feed_free(j->feed);
     BASIN_FREE(j->mask, j->replaced, j->counts);
     basin_shards_end(&j->shards);
-    basin_trainer_free(&j->trainer);
+    basin_trainer_free_at(&j->trainer);
     basin_image_graph_free(&j->graph);
     basin_image_close(j->model);
     basin_image_set_close(&j->train);
@@ -250,7 +251,7 @@ static basin_status write_shard(void *context, double *weight, int64_t step, int
                                 basin_error *error) {
     job *j = context;
     const basin_image_graph *g = &j->graph;
-    basin_plan *plan = j->trainer.plan;
+    basin_plan *plan = basin_trainer_plan(j->trainer);
     int64_t at = (shard - j->shards.share.first) * g->batch;
     int64_t tokens = basin_image_tokens(&j->model->settings), from = at * tokens;
     prepare(j, step);
@@ -268,9 +269,9 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
                          basin_error *error) {
     job *j = context;
     double loss;
-    BASIN_TRY(basin_shards_run(&j->shards, &j->trainer, place->step, write_shard, j, error));
+    BASIN_TRY(basin_shards_run(&j->shards, j->trainer, place->step, write_shard, j, error));
     if (place->step + 1 < j->total) prepare(j, place->step + 1);
-    BASIN_TRY(basin_shards_loss(&j->shards, &loss, &j->trainer, error));
+    BASIN_TRY(basin_shards_loss(&j->shards, &loss, j->trainer, error));
     sum->loss += loss;
     sum->weight += 1;
     return BASIN_OK;
@@ -328,7 +329,7 @@ static basin_run_task task_of(job *j) {
         .patience = s->patience,
         .choose = s->patience > 0,
         .memory = j->memory,
-        .schedule = j->trainer.schedule,
+        .schedule = BASIN_SCHEDULE_OF(s, j->per_epoch),
         .store = j->model->store,
         .params = &j->graph.params,
         .seed = (uint64_t)s->seed,

@@ -642,34 +642,6 @@ TEST_WITH(values, NULL, duel_verdict) {
         }
 }
 
-/* Queries, keys and values in one tensor, causal; kinds: 1 narrow, 2 dropout. */
-TEST_WITH(values_packed, NULL, duel_verdict) {
-    enum { BATCH = 2, NODES = 70, HEADS = 3 };
-    for (int n = 0; n < 3 * 4 * 2; n++) {
-        int order = n % 3, kind = n / 3 % 4, width = n < 12 ? 64 : 24;
-        basin_shape q = BASIN_SHAPE(BATCH, NODES, 3 * HEADS, width);
-        basin_shape c = BASIN_SHAPE(BATCH, NODES, HEADS, width);
-        duel d = duel_new((basin_op)((int)BASIN_OP_VALUES + order));
-        d.call.attr.value = 0.5, d.call.attr.causal = d.call.attr.packed_b = true;
-        d.call.attr.drop = kind & 2 ? 0.25 : 0, d.call.attr.stream = 3;
-        for (int i = 0; i < (order == 2 ? BASIN_VAL_IN : BASIN_VAL_C + order); i++) {
-            bool like_c = i == BASIN_VAL_C || i == BASIN_VAL_TC;
-            if (i == BASIN_VAL_Q || i == BASIN_VAL_TQ || like_c)
-                duel_in(&d, like_c ? c : q, -1, 1);
-            else if (i == BASIN_VAL_SEED && kind & 2)
-                duel_index(&d, BASIN_SHAPE(2), values_seed);
-            else
-                duel_in_absent(&d);
-        }
-        duel_out(&d, order ? q : c);
-        for (int i = 1; order && i < BASIN_VAL_OUT_C; i++) duel_out_absent(&d);
-        if (order == 2) duel_out(&d, c);
-        if (kind & 1)
-            duel_narrow(&d, 1u | 1u << BASIN_VAL_C | 1u << BASIN_VAL_TQ | 1u << BASIN_VAL_TC, 0x11);
-        duel_fight(&d, kind & 1 ? 2e-2 : 2e-5);
-    }
-}
-
 TEST_WITH(draws, NULL, duel_verdict) {
     const int32_t seed[2] = {123456789, -5};
     for (int kind = 0; kind < 3; kind++) { /* the last one: masks */

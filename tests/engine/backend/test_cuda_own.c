@@ -108,7 +108,7 @@ static void compute(basin_tensor *value, check *c, const outputs *o, basin_backe
 
 static void set_storage(basin_backend *backend, basin_dtype dtype) {
     basin_error error = {0};
-    if (basin_backend_configure(backend, &(basin_compute){.storage = dtype, .narrow_least = 1},
+    if (basin_backend_configure(backend, &(basin_compute){.storage = dtype, .narrow_min = 1},
                                 &error))
         fail_msg("%s", error.text);
 }

@@ -61,7 +61,7 @@ static bench bench_of(problem *p, basin_dtype dtype, bool list) {
                       .queries = p->queries,
                       .keys = p->keys,
                       .heads = p->heads,
-                      .width = p->width,
+                      .head_dim = p->width,
                       .causal = p->causal}};
     basin_eager_attention *at = &b.at;
     if (list) give_list(&b, p);
@@ -234,7 +234,7 @@ TEST(test_operands_without_numbers) {
     basin_eager *eager = NULL;
     float beta = 1, w[3] = {1, 1, 1}, lse[3] = {7, 7, 7}, q[3] = {1, 2, 3}, dq[3] = {7, 7, 7};
     assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 1}, NULL), BASIN_OK);
-    basin_eager_attention at = {.dtype = BASIN_F32, .batch = 1, .heads = 1, .width = 1};
+    basin_eager_attention at = {.dtype = BASIN_F32, .batch = 1, .heads = 1, .head_dim = 1};
     at.beta = &beta;
     for (int i = 0; i < 3; i++)
         assert_int_equal(basin_eager_run(eager, (basin_eager_operation)i, &at, NULL), BASIN_OK);
@@ -280,31 +280,31 @@ TEST(test_values_that_are_refused) {
     basin_eager *eager = NULL;
     assert_int_equal(basin_eager_open(&eager, &(basin_compute){.threads = 1}, NULL), BASIN_OK);
     float x[64] __attribute__((aligned(64))) = {0};
+    const basin_eager_values all = {
+        .key_heads = 2, .value_dim = 2, .factor = 1, .v = x, .c = x, .o = x + 32};
+    basin_eager_values v = all;
     const basin_eager_attention right = {.dtype = BASIN_F32,
                                          .batch = 1,
                                          .queries = 3,
                                          .keys = 3,
                                          .heads = 2,
-                                         .width = 2,
-                                         .key_heads = 2,
-                                         .value_width = 2,
-                                         .factor = 1,
+                                         .head_dim = 2,
                                          .q = x,
                                          .k = x,
-                                         .v = x,
-                                         .c = x,
-                                         .o = x + 32};
+                                         .values = &v};
     basin_eager_attention at = right;
     assert_int_equal(basin_eager_run(eager, BASIN_EAGER_VALUES, &at, NULL), BASIN_OK);
-    at.key_heads = 3;
+    v.key_heads = 3;
     refuse(eager, BASIN_EAGER_VALUES, &at, "must divide those of queries");
-    at = right, at.v = NULL;
+    v = all, v.v = NULL;
     refuse(eager, BASIN_EAGER_VALUES, &at, "v is NULL");
-    at = right, at.c = NULL;
+    v = all, v.c = NULL;
     refuse(eager, BASIN_EAGER_VALUES_REVERSE, &at, "c is NULL");
-    at = right, at.dbias = x;
+    v = all, v.dbias = x;
     refuse(eager, BASIN_EAGER_VALUES_REVERSE, &at, "bias is NULL");
-    at = right, at.exclude_self = true, at.keys = 2;
+    at = right, at.values = NULL;
+    refuse(eager, BASIN_EAGER_VALUES, &at, "values is NULL");
+    v = all, at = right, at.exclude_self = true, at.keys = 2;
     refuse(eager, BASIN_EAGER_VALUES, &at, "leave out self pairs");
     const int32_t row[4] = {0};
     at = right, at.row = row, at.causal = true;
@@ -314,10 +314,11 @@ TEST(test_values_that_are_refused) {
 
 /* An operand that is left unset would be block 0, the workspace. */
 TEST(test_operands_are_present_or_absent) {
-    const basin_eager_attention at = {.dtype = BASIN_BF16, .heads = 1, .key_heads = 1};
+    const basin_eager_values v = {.key_heads = 1};
+    const basin_eager_attention at = {.dtype = BASIN_BF16, .heads = 1, .values = &v};
     for (int order = 0; order < 3; order++) {
         basin_eager_job j;
-        basin_eager_values(&j, (basin_eager_operation)(BASIN_EAGER_VALUES + order), &at);
+        basin_eager_values_describe(&j, (basin_eager_operation)(BASIN_EAGER_VALUES + order), &at);
         for (int i = 0; i < j.call.ins; i++) assert_int_equal(j.call.in[i].block, -1);
         for (int i = 0; i < j.call.outs; i++) assert_int_equal(j.call.out[i].block, -1);
     }

@@ -56,7 +56,7 @@ static void *make_flagged(call *c, int operation, int64_t flags, int64_t given, 
     c->frame.attributes.count = 1;
     c->frame.attributes.types = &c->attribute_type;
     c->frame.attributes.value = &c->value;
-    return basin_xla_attention_host(&c->frame);
+    return basin_xla_handler_named("attention_host")(&c->frame);
 }
 
 static void *make(call *c, int operation, int64_t given, int64_t wanted) {
@@ -82,7 +82,7 @@ static basin_eager_attention problem(const numbers *n, int group) {
                                    .queries = N,
                                    .keys = N,
                                    .heads = H,
-                                   .width = Y,
+                                   .head_dim = Y,
                                    .q = n->q[group],
                                    .k = n->k[group],
                                    .beta = n->beta[group],
@@ -189,9 +189,16 @@ TEST(with_values) {
         assert_null(make(&c, operation, given, order > 1 ? 17 : 1));
         for (int g = 0; g < GROUPS; g++) {
             basin_eager_attention at = problem(&n, g);
-            at.key_heads = H, at.value_width = Y, at.factor = 1, at.bias_repeats[2] = true;
-            at.v = n.b[g], at.bias = n.w[g], at.c = n.k[g], at.b = NULL;
-            at.o = at.dq = at.gq = own[0], at.gc = own[1];
+            basin_eager_values v = {.key_heads = H,
+                                    .value_dim = Y,
+                                    .factor = 1,
+                                    .bias_repeats = {[2] = true},
+                                    .v = n.b[g],
+                                    .bias = n.w[g],
+                                    .c = n.k[g],
+                                    .o = own[0],
+                                    .gc = own[1]};
+            at.values = &v, at.b = NULL, at.dq = at.gq = own[0];
             assert_ok(basin_eager_run(eager, (basin_eager_operation)operation, &at, &failure));
             same(order == 0 ? o[g] : order == 1 ? dq[g] : gq[g], own[0], TOKENS);
             if (order > 1) same(gc[g], own[1], TOKENS);
@@ -222,7 +229,7 @@ TEST(one_head) {
     c.frame.args.count = 3, c.frame.results.count = 1;
     assert_null(make_flagged(&c, BASIN_EAGER_LSE, ONE_HEAD, 0, 1));
     basin_eager_attention at = problem(&n, 0);
-    at.batch = GROUPS, at.heads = 1, at.width = (int64_t)H * Y, at.lse = own;
+    at.batch = GROUPS, at.heads = 1, at.head_dim = (int64_t)H * Y, at.lse = own;
     assert_ok(basin_eager_open(&eager, &(basin_compute){.backend = "ref", .threads = 1}, &failure));
     assert_ok(basin_eager_run(eager, BASIN_EAGER_LSE, &at, &failure));
     same(lse[0], own[0], GROUPS * N);
@@ -234,10 +241,11 @@ TEST(versions_are_told) {
     xla_metadata_extension ask = {.base = {.size = sizeof ask, .type = XLA_EXTENSION_METADATA},
                                   .metadata = &metadata};
     xla_frame frame = {.size = sizeof frame, .extension = &ask.base};
-    assert_null(basin_xla_attention_host(&frame));
+    assert_null(basin_xla_handler_named("attention_host")(&frame));
     assert_int_equal(metadata.version.minor, XLA_VERSION_MINOR);
     assert_int_equal(metadata.traits, 0);
-    assert_null(basin_xla_attention_cuda(&frame));
+    assert_null(basin_xla_handler_named("attention"));
+    assert_null(basin_xla_handler_named("attention_cuda")(&frame));
 }
 
 TEST(strange_operands_are_refused) {
@@ -287,7 +295,7 @@ static void *call_plan(call *c, const char *name, int dtype) {
                            .results = {.count = 1, .buffer = c->result},
                            .attributes = {.count = 1, .types = &c->attribute_type}};
     c->frame.attributes.value = &c->value;
-    return basin_xla_plan(&c->frame);
+    return basin_xla_handler_named("plan")(&c->frame);
 }
 
 TEST(plans) {
@@ -313,7 +321,7 @@ TEST(plans) {
     assert_non_null(call_plan(&c, "product", XLA_F32));
     assert_non_null(strstr(said, "operands are not the plan's"));
     c.attribute_type = 1;
-    assert_non_null(basin_xla_plan(&c.frame));
+    assert_non_null(basin_xla_handler_named("plan")(&c.frame));
     basin_plan_free(plan);
     basin_engine_close(&engine);
 }

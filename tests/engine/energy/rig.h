@@ -46,6 +46,16 @@ static inline void rig_close(rig *r) {
     basin_graph_free(r->graph);
 }
 
+/* An input [batch, shape] for the states of each layer. */
+static inline void rig_inputs(rig *r, int64_t batch) {
+    for (int i = 0; i < r->layers; i++) {
+        basin_shape shape = r->ham->layer[i].shape;
+        for (int k = shape.rank++; k > 0; k--) shape.dim[k] = shape.dim[k - 1];
+        shape.dim[0] = batch;
+        r->x[i] = basin_input(r->graph, r->ham->layer[i].name, shape);
+    }
+}
+
 /* Draws parameters and states, once the network stands. */
 static inline void rig_start(rig *r, int64_t batch, uint64_t seed) {
     basin_error error;
@@ -54,7 +64,7 @@ static inline void rig_start(rig *r, int64_t batch, uint64_t seed) {
     r->layers = (int)r->ham->layers;
     assert_true(r->layers <= RIG_LAYERS);
     rig_ok(basin_params_init(basin_ham_params(r->ham), r->store, seed, &error), &error);
-    basin_ham_inputs(r->ham, r->x, batch);
+    rig_inputs(r, batch);
     for (int i = 0; i < r->layers; i++) {
         basin_shape shape = basin_expr_shape(r->x[i]);
         rig_ok(basin_tensor_new(&r->number[i], BASIN_F64, shape, &error), &error);

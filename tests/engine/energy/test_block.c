@@ -63,6 +63,7 @@ typedef struct scene {
     lab lab;
     basin_block block;
     basin_pattern pattern;
+    basin_block_graph_inputs inputs;
     basin_block_bound bound;
     basin_energy energy;
     basin_expr x; /* a state "x" */
@@ -72,6 +73,9 @@ typedef struct scene {
 static void scene_open(scene *s, const variant *v, const char *backend) {
     lab *l = &s->lab;
     lab_open(l, backend, 1);
+    basin_block_graph graph = {.couplings = v->couplings ? H : 0,
+                               .neighbour_heads = v->neighbours ? H : 0,
+                               .pair_features = P};
     basin_block_config config = {.dim = D,
                                  .heads = H,
                                  .head_dim = Y,
@@ -82,9 +86,7 @@ static void scene_open(scene *s, const variant *v, const char *backend) {
                                  .power = v->power,
                                  .learn_beta = v->learn_beta,
                                  .mix = v->mix,
-                                 .couplings = v->couplings ? H : 0,
-                                 .neighbour_heads = v->neighbours ? H : 0,
-                                 .coupling_features = P};
+                                 .graph = &graph};
     if (basin_block_declare(&s->block, &l->params, "", &config))
         fail_msg("%s", basin_graph_error(l->graph)->text);
     s->x = lab_state(l, "x", v->batch ? BASIN_SHAPE(v->batch, N, D) : BASIN_SHAPE(N, D));
@@ -92,15 +94,16 @@ static void scene_open(scene *s, const variant *v, const char *backend) {
     if (v->list)
         s->pattern =
             lab_pairs(l, "pairs", N, some_edges, SOME_EDGES, v->self ? BASIN_PAIRS_ADD_SELF : 0, 0);
-    s->bound = (basin_block_bound){.block = &s->block, .pattern = &s->pattern};
+    s->inputs = (basin_block_graph_inputs){0};
+    s->bound = (basin_block_bound){.block = &s->block, .pattern = &s->pattern, .graph = &s->inputs};
     if (v->scale) {
         int64_t pairs =
             v->list ? basin_expr_shape(s->pattern.key).dim[0] : (v->batch ? v->batch : 1) * N * N;
         s->bound.scale = lab_state(l, "scale", BASIN_SHAPE(pairs, H));
     }
     if (v->couplings || v->neighbours) {
-        s->bound.features = lab_state(l, "features", BASIN_SHAPE(SOME_EDGES, P));
-        s->bound.strength = lab_state(l, "strength", BASIN_SHAPE(SOME_EDGES));
+        s->inputs.features = lab_state(l, "features", BASIN_SHAPE(SOME_EDGES, P));
+        s->inputs.strength = lab_state(l, "strength", BASIN_SHAPE(SOME_EDGES));
     }
     s->energy = basin_block_energy(&s->bound);
     lab_fill(l, 3, 0.8);
@@ -653,7 +656,7 @@ TEST(errors) {
     basin_pattern all = BASIN_ALL_PAIRS;
     basin_expr g = lab_state(&l, "g", BASIN_SHAPE(3, 5)), beta = lab_state(&l, "b", BASIN_SHAPE(2));
     basin_expr wk = lab_state(&l, "wk", BASIN_SHAPE(2, 4, 6));
-    assert_null(basin_energy_attention(g, wk, wk, beta, NULL, NULL, &all));
+    assert_null(basin_energy_attention(g, wk, wk, beta, &all, NULL));
     assert_error(&l, BASIN_BAD_SHAPE, "[3, 5]", "[2, 4, 6]");
 
     g = lab_state(&l, "g", BASIN_SHAPE(3, 5));
@@ -665,27 +668,22 @@ TEST(errors) {
     wk = lab_state(&l, "wk", BASIN_SHAPE(2, 4, 5));
     basin_expr wq = lab_state(&l, "wq", BASIN_SHAPE(3, 4, 5));
     beta = lab_state(&l, "b", BASIN_SHAPE(2));
-    assert_null(basin_energy_attention(g, wk, wq, beta, NULL, NULL, &all));
+    assert_null(basin_energy_attention(g, wk, wq, beta, &all, NULL));
     assert_error(&l, BASIN_BAD_SHAPE, "3, 4]", "2, 4]");
 
     g = lab_state(&l, "g", BASIN_SHAPE(3, 5));
     wk = lab_state(&l, "wk", BASIN_SHAPE(2, 4, 5));
     beta = lab_state(&l, "b", BASIN_SHAPE(3));
-    assert_null(basin_energy_attention(g, wk, wk, beta, NULL, NULL, &all));
+    assert_null(basin_energy_attention(g, wk, wk, beta, &all, NULL));
     assert_error(&l, BASIN_BAD_SHAPE, "[3]", "[2]");
 
     g = lab_state(&l, "g", BASIN_SHAPE(3, 5));
     wk = lab_state(&l, "wk", BASIN_SHAPE(2, 4, 5));
     beta = lab_state(&l, "b", BASIN_SHAPE(2));
     basin_expr scale = lab_state(&l, "scale", BASIN_SHAPE(8, 2));
-    assert_null(basin_energy_attention(g, wk, wk, beta, scale, NULL, &all));
+    assert_null(
+        basin_energy_attention(g, wk, wk, beta, &all, &(basin_lse_options){.scale = scale}));
     assert_error(&l, BASIN_BAD_SHAPE, "[8, 2]", "[9, 2]");
-
-    g = lab_state(&l, "g", BASIN_SHAPE(3, 5));
-    wk = lab_state(&l, "wk", BASIN_SHAPE(2, 4, 5));
-    beta = lab_state(&l, "b", BASIN_SHAPE(2));
-    assert_null(basin_energy_attention(g, wk, wk, beta, NULL, NULL, NULL));
-    assert_error(&l, BASIN_BAD_VALUE, "attention", "pairs");
 
     g = lab_state(&l, "g", BASIN_SHAPE(3, 5));
     basin_block sums = {.config = {.no_attention = true},

@@ -10,14 +10,14 @@ enum { STEPS = 20 };
 static double pushed_down(bool positive) {
     basin_block_config config = {.dim = 4, .heads = 1, .head_dim = 2, .memories = 3};
     basin_trainer_spec spec = {
-        .adamw = BASIN_OPTIMIZER_DEFAULT,
+        .optimizer = BASIN_OPTIMIZER_DEFAULT,
         .schedule = {.total = STEPS, .first = 0.1, .peak = 0.1, .last = 0.1}};
     basin_graph *graph = basin_graph_new();
     basin_backend *backend;
     basin_store *store;
     basin_params params;
     basin_block block;
-    basin_trainer trainer;
+    basin_trainer *trainer;
     basin_tensor gamma;
     basin_error error;
     config.positive_gamma = positive;
@@ -27,11 +27,11 @@ static double pushed_down(bool positive) {
     must(basin_store_new(&store, backend, &error), &error);
     must(basin_params_init(&params, store, 1, &error), &error);
     must(basin_trainer_new(&trainer, store, &params, block.gamma, &spec, &error), &error);
-    for (int i = 0; i < STEPS; i++) must(basin_trainer_step(NULL, &trainer, &error), &error);
+    for (int i = 0; i < STEPS; i++) must(basin_trainer_step(NULL, trainer, &error), &error);
     must(basin_store_get(&gamma, store, "gamma", &error), &error);
     double found = basin_tensor_at(&gamma, 0);
     basin_tensor_free(&gamma);
-    basin_trainer_free(&trainer);
+    basin_trainer_free(trainer);
     basin_params_free(&params);
     basin_graph_free(graph);
     basin_store_free(store);

@@ -44,11 +44,11 @@ static void build_golden(rig *r, const basin_bundle *golden) {
         with_tau.tau = tau[i];
         assert_int_equal(basin_ham_layer(r->ham, &with_tau), i);
     }
-    basin_ham_synapse(r->ham, &(basin_synapse){.name = "vh", .energy = basin_synapse_linear});
-    basin_ham_synapse(r->ham, &(basin_synapse){.name = "hc", .energy = basin_synapse_linear});
-    basin_ham_synapse(r->ham, &(basin_synapse){.name = "c", .energy = basin_synapse_bias});
+    basin_ham_synapse(r->ham, &(basin_synapse){.name = "vh", .kind = BASIN_SYNAPSE_LINEAR});
+    basin_ham_synapse(r->ham, &(basin_synapse){.name = "hc", .kind = BASIN_SYNAPSE_LINEAR});
+    basin_ham_synapse(r->ham, &(basin_synapse){.name = "c", .kind = BASIN_SYNAPSE_BIAS});
     basin_ham_synapse(r->ham, &(basin_synapse){.name = "am",
-                                               .energy = basin_synapse_memory,
+                                               .kind = BASIN_SYNAPSE_MEMORY,
                                                .units = 20,
                                                .hidden = {.name = "softmax", .beta = beta}});
     basin_ham_connect(r->ham, "vh", "v, h");
@@ -108,7 +108,7 @@ TEST(test_golden) {
         rig_open(&r, k ? "cpu" : "ref");
         build_golden(&r, golden);
         r.layers = 3;
-        basin_ham_inputs(r.ham, r.x, 1);
+        rig_inputs(&r, 1);
         for (int i = 0; i < 3; i++) {
             start[i] = batch_of_one(golden_get(golden, in[i]));
             r.number[i] = start[i];
@@ -139,13 +139,13 @@ TEST(test_block) {
     basin_ham_layer(r.ham,
                     &(basin_layer){.name = "x", .shape = BASIN_SHAPE(N, D), .lagrangian = norm});
     basin_ham_synapse(r.ham, &(basin_synapse){.name = "att",
-                                              .energy = basin_synapse_attention,
+                                              .kind = BASIN_SYNAPSE_ATTENTION,
                                               .heads = H,
-                                              .width = Y,
+                                              .head_dim = Y,
                                               .hidden = {.beta = beta},
                                               .pattern = BASIN_OTHER_PAIRS});
     basin_ham_synapse(r.ham, &(basin_synapse){.name = "hn",
-                                              .energy = basin_synapse_memory,
+                                              .kind = BASIN_SYNAPSE_MEMORY,
                                               .units = M,
                                               .rows = BASIN_ROWS_EACH,
                                               .hidden = {.name = "relu"}});
@@ -179,18 +179,18 @@ static void add_random_synapse(basin_ham *ham, basin_random *random, int i, int 
                        .deviation = 0.3,
                        .units = 2 + pick(random, 4),
                        .heads = 1 + pick(random, 2),
-                       .width = 2,
+                       .head_dim = 2,
                        .bias = pick(random, 2),
-                       .normalise = pick(random, 2),
+                       .normalize = pick(random, 2),
                        .hidden = {.name = hidden[pick(random, 4)]}};
     snprintf(name, sizeof name, "s%d", i);
     snprintf(ends, sizeof ends, kind == 0 || kind == 4 ? "l%d" : "l%d, l%d", a, b);
-    s.energy = (basin_synapse_function *[]){basin_synapse_memory, basin_synapse_linear,
-                                            basin_synapse_hidden, basin_synapse_tensor,
-                                            basin_synapse_bias,   basin_synapse_attention}[kind];
+    s.kind = (basin_synapse_kind[]){BASIN_SYNAPSE_MEMORY, BASIN_SYNAPSE_LINEAR,
+                                    BASIN_SYNAPSE_HIDDEN, BASIN_SYNAPSE_TENSOR,
+                                    BASIN_SYNAPSE_BIAS,   BASIN_SYNAPSE_ATTENTION}[kind];
     if (kind == 5) { /* a norm over a width of 2 is a step, too steep for any fixed dt */
         s.hidden.name = NULL;
-        s.normalise = false;
+        s.normalize = false;
         s.pattern.exclude_self = a == b;
     }
     basin_ham_synapse(ham, &s);
@@ -374,7 +374,7 @@ TEST(test_clamping) {
                                               .shape = BASIN_SHAPE(4),
                                               .lagrangian = {.name = "tanh"}});
     basin_ham_synapse(
-        r.ham, &(basin_synapse){.name = "s", .energy = basin_synapse_linear, .deviation = 0.5});
+        r.ham, &(basin_synapse){.name = "s", .kind = BASIN_SYNAPSE_LINEAR, .deviation = 0.5});
     basin_ham_connect(r.ham, "s", "a, b, c");
     basin_expr some = basin_input(r.graph, "mask", BASIN_SHAPE(4));
     basin_expr mask[3] = {basin_scalar(r.graph, 0), some, NULL};
@@ -428,7 +428,7 @@ TEST(test_tolerance) {
         r.ham,
         &(basin_layer){.name = "a", .shape = BASIN_SHAPE(4), .lagrangian = {.name = "tanh"}});
     basin_ham_synapse(r.ham,
-                      &(basin_synapse){.name = "m", .energy = basin_synapse_memory, .units = 3});
+                      &(basin_synapse){.name = "m", .kind = BASIN_SYNAPSE_MEMORY, .units = 3});
     basin_ham_connect(r.ham, "m", "a");
     rig_start(&r, 2, 2);
     rig_ok(ham_run(r.ham, r.store, &result, r.number, &spec, &stop, &error), &error);
@@ -457,7 +457,7 @@ TEST(test_equal_starts) {
                                                   .shape = BASIN_SHAPE(3),
                                                   .lagrangian = {.name = lagrangian[l]}});
         basin_ham_synapse(
-            r.ham, &(basin_synapse){.name = "s", .energy = basin_synapse_linear, .deviation = 0.5});
+            r.ham, &(basin_synapse){.name = "s", .kind = BASIN_SYNAPSE_LINEAR, .deviation = 0.5});
         basin_ham_connect(r.ham, "s", "a, b");
         rig_start(&r, 2, 5);
         for (int kind = 0; kind < 2; kind++) {
@@ -525,7 +525,7 @@ TEST(test_training) {
                                           .lagrangian = {.name = "softmax"}});
     basin_ham_synapse(
         r.ham, &(basin_synapse){
-                   .name = "memory", .energy = basin_synapse_hidden, .units = 8, .deviation = 0.3});
+                   .name = "memory", .kind = BASIN_SYNAPSE_HIDDEN, .units = 8, .deviation = 0.3});
     basin_ham_connect(r.ham, "memory", "image, label");
     rig_start(&r, 4, 21);
     basin_expr end[2], mask[2] = {basin_scalar(r.graph, 0), NULL};
@@ -560,7 +560,7 @@ TEST(test_bound_parameters) {
     basin_expr w = basin_arange(r.graph, 3);
     basin_ham_bind(r.ham, "s.b", w);
     basin_ham_layer(r.ham, &(basin_layer){.name = "v", .shape = BASIN_SHAPE(3)});
-    basin_ham_synapse(r.ham, &(basin_synapse){.name = "s", .energy = basin_synapse_bias});
+    basin_ham_synapse(r.ham, &(basin_synapse){.name = "s", .kind = BASIN_SYNAPSE_BIAS});
     basin_ham_connect(r.ham, "s", "v");
     rig_start(&r, 2, 1);
     assert_int_equal(basin_ham_params(r.ham)->count, 0);
@@ -571,7 +571,7 @@ TEST(test_bound_parameters) {
     basin_tensor_free(&found);
     basin_ham_bind(r.ham, "t.b", w);
     basin_ham_layer(r.ham, &(basin_layer){.name = "u", .shape = BASIN_SHAPE(2)});
-    basin_ham_synapse(r.ham, &(basin_synapse){.name = "t", .energy = basin_synapse_bias});
+    basin_ham_synapse(r.ham, &(basin_synapse){.name = "t", .kind = BASIN_SYNAPSE_BIAS});
     assert_int_equal(basin_ham_connect(r.ham, "t", "u"), -1);
     assert_string_equal(basin_graph_error(r.graph)->text,
                         "the parameter 't.b' has shape [3], expected [2]");

@@ -10,9 +10,9 @@ static void build(basin_ham *ham) {
     basin_ham_layer(
         ham,
         &(basin_layer){.name = "h", .shape = BASIN_SHAPE(2), .lagrangian = {.name = "softmax"}});
-    basin_ham_synapse(ham, &(basin_synapse){.name = "vh", .energy = basin_synapse_linear});
+    basin_ham_synapse(ham, &(basin_synapse){.name = "vh", .kind = BASIN_SYNAPSE_LINEAR});
     basin_ham_synapse(ham, &(basin_synapse){.name = "m",
-                                            .energy = basin_synapse_memory,
+                                            .kind = BASIN_SYNAPSE_MEMORY,
                                             .units = 2,
                                             .hidden = {.name = "relu"}});
     basin_ham_connect(ham, "vh", "v, h");

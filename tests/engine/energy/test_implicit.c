@@ -30,7 +30,7 @@ static basin_expr norm(const void *context, basin_expr x) {
 static basin_expr attention(const void *context, basin_expr g) {
     const struct one *b = context;
     basin_expr beta = basin_full(basin_expr_graph(g), BASIN_SHAPE(1), 0.5);
-    return basin_energy_attention(g, b->w, b->w, beta, NULL, NULL, &BASIN_OTHER_PAIRS);
+    return basin_energy_attention(g, b->w, b->w, beta, &BASIN_OTHER_PAIRS, NULL);
 }
 static basin_expr hopfield(const void *context, basin_expr g) {
     const struct one *b = context;
@@ -66,7 +66,7 @@ static basin_expr leak(const void *context, basin_expr force, basin_expr x, basi
 
 static basin_expr unrolled(const basin_energy *energy, basin_expr x) {
     basin_substep turn = {.move = leak, .context = (const void *)x};
-    basin_descent_spec spec = {.steps = UNROLLED, .alpha = 0.5, .turn = &turn, .turns = 1};
+    basin_descent_spec spec = {.steps = UNROLLED, .alpha = 0.5, .substep = &turn, .substeps = 1};
     return basin_descend(energy, x, &spec, NULL);
 }
 
@@ -100,7 +100,7 @@ static void compare(const char *backend, double until, double tolerance) {
         basin_convergence convergence = basin_convergence_of(h.lab.store);
         assert_int_equal(convergence.points, 2);
         assert_int_equal(convergence.solutions, 2);
-        assert_true(convergence.steps > 10 && convergence.most_steps < UNROLLED &&
+        assert_true(convergence.steps > 10 && convergence.max_steps < UNROLLED &&
                     convergence.products > 4);
         assert_true(convergence.not_converged == 0 && convergence.unsolved == 0);
         assert_true(convergence.change <= until && convergence.residual <= until);
@@ -126,7 +126,7 @@ static size_t training_bytes(const basin_descent_spec *spec) {
     lab l;
     basin_params params;
     basin_block block;
-    basin_trainer trainer;
+    basin_trainer *trainer;
     basin_error error = {0};
     lab_open(&l, "cpu", 1);
     basin_params_begin(&params, l.graph);
@@ -137,11 +137,11 @@ static size_t training_bytes(const basin_descent_spec *spec) {
     basin_energy energy = basin_block_energy(&bound);
     basin_expr end = basin_block_norm(&block, basin_descend(&energy, x, spec, NULL));
     basin_expr loss = basin_mean_all(basin_square(basin_sub(end, x)));
-    basin_trainer_spec training = {.adamw = BASIN_OPTIMIZER_DEFAULT};
+    basin_trainer_spec training = {.optimizer = BASIN_OPTIMIZER_DEFAULT};
     if (basin_trainer_new(&trainer, l.store, &params, loss, &training, &error))
         fail_msg("%s", error.text);
-    basin_plan_stats stats = basin_plan_stats_of(trainer.plan);
-    basin_trainer_free(&trainer);
+    basin_plan_stats stats = basin_plan_stats_of(basin_trainer_plan(trainer));
+    basin_trainer_free(trainer);
     basin_params_free(&params);
     lab_close(&l);
     return stats.arena_bytes + stats.input_bytes + stats.state_bytes;
@@ -175,7 +175,7 @@ TEST(counted) {
     basin_plan *plan = lab_plan(&h.lab, out, 2);
     lab_run(plan);
     basin_convergence convergence = basin_convergence_of(h.lab.store);
-    assert_true(convergence.points == 2 && convergence.steps == 6 && convergence.most_steps == 3);
+    assert_true(convergence.points == 2 && convergence.steps == 6 && convergence.max_steps == 3);
     assert_true(convergence.not_converged == 2 && convergence.change > 1e-3);
     assert_true(convergence.solutions == 2 && convergence.products == 4 &&
                 convergence.unsolved == 2);
@@ -205,7 +205,7 @@ TEST(refusals) {
     refused(good, "an implicit descent with a trace of its energies");
     bad.noise = 1;
     refused(bad, "an implicit descent with noise");
-    bad = good, bad.turns = 1;
+    bad = good, bad.substeps = 1;
     refused(bad, "an implicit descent with turns");
     bad = good, bad.alpha = 0;
     refused(bad,

@@ -181,7 +181,7 @@ TEST(test_own) {
     BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr s = check_input(&c, "s", BASIN_SCALAR, 0.5, 2);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(ROWS, WIDTH), -1, 1);
-    basin_lagrangian l = {.own = hyperbola, .context = &s};
+    basin_lagrangian l = {.custom = hyperbola, .context = &s};
     basin_expr g = basin_lagrangian_activation(&l, x), root = hyperbola(x, &s);
     assert_near(&c, g, basin_div(basin_mul(basin_square(s), x), root), 1e-14, "own g");
     assert_near(&c, basin_lagrangian_energy(&l, x, 1),
@@ -220,7 +220,7 @@ TEST(test_errors) {
     assert_error((basin_lagrangian){.name = "layernorm", .epsilon = -1}, 1, "epsilon -1");
     assert_error((basin_lagrangian){.name = "softmax"}, 2, "[2, 3]");
     assert_error((basin_lagrangian){.name = "softmax"}, 3, "[2, 3]");
-    assert_error((basin_lagrangian){.own = scalar_only}, 1, "[2, 3]");
+    assert_error((basin_lagrangian){.custom = scalar_only}, 1, "[2, 3]");
     assert_error((basin_lagrangian){.name = "repux"}, 1, "'repux'");
     assert_null(basin_lagrangian_activation(&(basin_lagrangian){.name = "relu"}, NULL));
 }

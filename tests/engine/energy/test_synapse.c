@@ -28,98 +28,95 @@ static int setups(setup *list) {
     basin_shape four = BASIN_SHAPE(4), three = BASIN_SHAPE(3), grid = BASIN_SHAPE(2, 3);
     basin_shape tokens = BASIN_SHAPE(3, 4), image = BASIN_SHAPE(5, 4, 2);
     const setup all[] = {
-        {"bias", {four}, 1, {.energy = basin_synapse_bias}},
-        {"linear", {four, grid}, 2, {.energy = basin_synapse_linear}},
-        {"linear with bias", {four, three}, 2, {.energy = basin_synapse_linear, .bias = true}},
+        {"bias", {four}, 1, {.kind = BASIN_SYNAPSE_BIAS}},
+        {"linear", {four, grid}, 2, {.kind = BASIN_SYNAPSE_LINEAR}},
+        {"linear with bias", {four, three}, 2, {.kind = BASIN_SYNAPSE_LINEAR, .bias = true}},
         {"linear by rows",
          {tokens, BASIN_SHAPE(3, 2)},
          2,
-         {.energy = basin_synapse_linear, .rows = BASIN_ROWS_EACH, .bias = true}},
+         {.kind = BASIN_SYNAPSE_LINEAR, .rows = BASIN_ROWS_EACH, .bias = true}},
         {"linear of summed rows",
          {tokens, grid},
          2,
-         {.energy = basin_synapse_linear, .rows = BASIN_ROWS_SUMMED}},
-        {"three-body", {four, three, BASIN_SHAPE(2)}, 3, {.energy = basin_synapse_linear}},
-        {"memory", {four}, 1, {.energy = basin_synapse_memory, .units = 5}},
+         {.kind = BASIN_SYNAPSE_LINEAR, .rows = BASIN_ROWS_SUMMED}},
+        {"three-body", {four, three, BASIN_SHAPE(2)}, 3, {.kind = BASIN_SYNAPSE_LINEAR}},
+        {"memory", {four}, 1, {.kind = BASIN_SYNAPSE_MEMORY, .units = 5}},
         {"unit memories",
          {tokens},
          1,
-         {.energy = basin_synapse_memory, .units = 5, .rows = BASIN_ROWS_EACH, .normalise = true}},
+         {.kind = BASIN_SYNAPSE_MEMORY, .units = 5, .rows = BASIN_ROWS_EACH, .normalize = true}},
         {"memory by distance",
          {four},
          1,
-         {.energy = basin_synapse_memory, .units = 5, .distance = true}},
+         {.kind = BASIN_SYNAPSE_MEMORY, .units = 5, .distance = true}},
         {"cubic memory",
          {four},
          1,
-         {.energy = basin_synapse_memory, .units = 5, .hidden = {.name = "repu3"}}},
-        {"hidden", {four, three}, 2, {.energy = basin_synapse_hidden, .units = 6}},
+         {.kind = BASIN_SYNAPSE_MEMORY, .units = 5, .hidden = {.name = "repu3"}}},
+        {"hidden", {four, three}, 2, {.kind = BASIN_SYNAPSE_HIDDEN, .units = 6}},
         {"hidden, normalised",
          {four, three},
          2,
-         {.energy = basin_synapse_hidden,
+         {.kind = BASIN_SYNAPSE_HIDDEN,
           .units = 6,
           .hidden = {.name = "tanh"},
-          .normalise = true,
+          .normalize = true,
           .bias = true}},
         {"hidden tensor",
          {four, three},
          2,
-         {.energy = basin_synapse_tensor, .units = 3, .heads = 2, .hidden = {.name = "softmax"}}},
+         {.kind = BASIN_SYNAPSE_TENSOR, .units = 3, .heads = 2, .hidden = {.name = "softmax"}}},
         {"mixer",
          {tokens, BASIN_SHAPE(3, 2)},
          2,
-         {.energy = basin_synapse_mixer, .units = 3, .heads = 2}},
+         {.kind = BASIN_SYNAPSE_MIXER, .units = 3, .heads = 2}},
         {"mixer with one row",
          {three, BASIN_SHAPE(3, 2)},
          2,
-         {.energy = basin_synapse_mixer, .units = 3}},
+         {.kind = BASIN_SYNAPSE_MIXER, .units = 3}},
         {"conv2d",
          {image, BASIN_SHAPE(5, 4, 3)},
          2,
-         {.energy = basin_synapse_conv2d, .kernel = 3, .bias = true}},
+         {.kind = BASIN_SYNAPSE_CONV2D, .kernel = 3, .bias = true}},
         {"conv2d, valid, stride 2",
          {image, BASIN_SHAPE(2, 1, 3)},
          2,
-         {.energy = basin_synapse_conv2d, .kernel = 3, .stride = 2, .valid = true}},
+         {.kind = BASIN_SYNAPSE_CONV2D, .kernel = 3, .stride = 2, .valid = true}},
         {"conv2d, average pool",
          {image, BASIN_SHAPE(2, 2, 3)},
          2,
-         {.energy = basin_synapse_conv2d,
-          .kernel = 3,
-          .pool = BASIN_POOL_AVERAGE,
-          .pool_window = 2}},
+         {.kind = BASIN_SYNAPSE_CONV2D, .kernel = 3, .pool = BASIN_POOL_AVERAGE, .pool_window = 2}},
         {"conv2d, maximum pool",
          {image, BASIN_SHAPE(4, 3, 2)},
          2,
-         {.energy = basin_synapse_conv2d,
+         {.kind = BASIN_SYNAPSE_CONV2D,
           .kernel = 2,
-          .pool = BASIN_POOL_MAXIMUM,
+          .pool = BASIN_POOL_MAX,
           .pool_window = 2,
           .pool_stride = 1}},
         {"self-attention",
          {tokens},
          1,
-         {.energy = basin_synapse_attention, .heads = 2, .width = 3}},
+         {.kind = BASIN_SYNAPSE_ATTENTION, .heads = 2, .head_dim = 3}},
         {"attention to others",
          {tokens},
          1,
-         {.energy = basin_synapse_attention,
+         {.kind = BASIN_SYNAPSE_ATTENTION,
           .heads = 2,
-          .width = 3,
+          .head_dim = 3,
           .pattern = {.exclude_self = true}}},
         {"cross attention",
          {tokens, BASIN_SHAPE(2, 2, 3)},
          2,
-         {.energy = basin_synapse_attention, .heads = 2, .width = 3}},
+         {.kind = BASIN_SYNAPSE_ATTENTION, .heads = 2, .head_dim = 3}},
         {"attention with norms",
          {tokens},
          1,
-         {.energy = basin_synapse_attention, .heads = 2, .width = 3, .normalise = true}},
+         {.kind = BASIN_SYNAPSE_ATTENTION, .heads = 2, .head_dim = 3, .normalize = true}},
         {"attention through relu",
          {tokens},
          1,
-         {.energy = basin_synapse_attention, .heads = 2, .width = 3, .hidden = {.name = "relu"}}},
+         {.kind = BASIN_SYNAPSE_ATTENTION, .heads = 2, .head_dim = 3, .hidden = {.name = "relu"}}},
         {"own", {four}, 1, {.energy = own_energy}},
     };
     int count = (int)(sizeof all / sizeof *all);
@@ -213,7 +210,7 @@ TEST(test_linear_formula) {
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor w, b;
     const setup s = {.shape = {BASIN_SHAPE(4), BASIN_SHAPE(3)},
                      .layers = 2,
-                     .synapse = {.energy = basin_synapse_linear, .bias = true}};
+                     .synapse = {.kind = BASIN_SYNAPSE_LINEAR, .bias = true}};
     build(&r, &s, "identity", "ref");
     rig_start(&r, 1, 3);
     double number[3] = {0.5, -1, 2};
@@ -240,7 +237,7 @@ TEST(test_three_body_formula) {
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor w;
     const setup s = {.shape = {BASIN_SHAPE(4), BASIN_SHAPE(3), BASIN_SHAPE(2)},
                      .layers = 3,
-                     .synapse = {.energy = basin_synapse_linear}};
+                     .synapse = {.kind = BASIN_SYNAPSE_LINEAR}};
     build(&r, &s, "identity", "ref");
     rig_start(&r, 1, 3);
     rig_ok(basin_store_get(&w, r.store, "s.w", &error), &error);
@@ -262,7 +259,7 @@ TEST(test_sharing) {
                                               .shape = BASIN_SHAPE(3),
                                               .lagrangian = {.name = "tanh"}});
     basin_ham_synapse(
-        r.ham, &(basin_synapse){.name = "s", .energy = basin_synapse_linear, .deviation = 0.5});
+        r.ham, &(basin_synapse){.name = "s", .kind = BASIN_SYNAPSE_LINEAR, .deviation = 0.5});
     assert_int_equal(basin_ham_connect(r.ham, "s", "a, b"), 0);
     assert_int_equal(basin_ham_connect(r.ham, "s", "b c"), 1);
     assert_int_equal(basin_ham_connect(r.ham, "s", "c,c"), 2);
@@ -295,24 +292,24 @@ static void assert_refused(basin_synapse synapse, basin_shape a, basin_shape b, 
 
 TEST(test_errors) {
     basin_shape v = BASIN_SHAPE(4), image = BASIN_SHAPE(5, 5, 2), rows = BASIN_SHAPE(3, 4);
-    assert_refused((basin_synapse){.energy = basin_synapse_memory}, v, v, "a", "units 0");
-    assert_refused((basin_synapse){.energy = basin_synapse_memory, .units = 2}, v, v, "a, b",
+    assert_refused((basin_synapse){.kind = BASIN_SYNAPSE_MEMORY}, v, v, "a", "units 0");
+    assert_refused((basin_synapse){.kind = BASIN_SYNAPSE_MEMORY, .units = 2}, v, v, "a, b",
                    "2 layers");
-    assert_refused((basin_synapse){.energy = basin_synapse_linear}, v, v, "a, z", "no layer 'z'");
-    assert_refused((basin_synapse){.energy = basin_synapse_linear}, v, v, " ", "no layer");
-    assert_refused((basin_synapse){.energy = basin_synapse_linear}, v, v, "a a a a b b b b a",
+    assert_refused((basin_synapse){.kind = BASIN_SYNAPSE_LINEAR}, v, v, "a, z", "no layer 'z'");
+    assert_refused((basin_synapse){.kind = BASIN_SYNAPSE_LINEAR}, v, v, " ", "no layer");
+    assert_refused((basin_synapse){.kind = BASIN_SYNAPSE_LINEAR}, v, v, "a a a a b b b b a",
                    "more than 8");
-    assert_refused((basin_synapse){.energy = basin_synapse_linear, .rows = BASIN_ROWS_EACH}, rows,
-                   v, "a, b", "number of rows");
-    assert_refused((basin_synapse){.energy = basin_synapse_conv2d, .kernel = 3}, image, v, "a, b",
+    assert_refused((basin_synapse){.kind = BASIN_SYNAPSE_LINEAR, .rows = BASIN_ROWS_EACH}, rows, v,
+                   "a, b", "number of rows");
+    assert_refused((basin_synapse){.kind = BASIN_SYNAPSE_CONV2D, .kernel = 3}, image, v, "a, b",
                    "[1, 5, 5, 2] and [1, 4]");
-    assert_refused((basin_synapse){.energy = basin_synapse_conv2d, .kernel = 3, .valid = true},
-                   image, image, "a, b", "[1, 3, 3, 2]");
-    assert_refused((basin_synapse){.energy = basin_synapse_attention, .heads = 1}, rows, v, "a",
+    assert_refused((basin_synapse){.kind = BASIN_SYNAPSE_CONV2D, .kernel = 3, .valid = true}, image,
+                   image, "a, b", "[1, 3, 3, 2]");
+    assert_refused((basin_synapse){.kind = BASIN_SYNAPSE_ATTENTION, .heads = 1}, rows, v, "a",
                    "width 0");
-    assert_refused((basin_synapse){.energy = basin_synapse_attention,
+    assert_refused((basin_synapse){.kind = BASIN_SYNAPSE_ATTENTION,
                                    .heads = 1,
-                                   .width = 2,
+                                   .head_dim = 2,
                                    .hidden = {.name = "relu"},
                                    .pattern = {.exclude_self = true}},
                    rows, v, "a", "relu");

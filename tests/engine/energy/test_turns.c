@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "basin/energy.h"
+#include "engine/energy/energy.h"
 #include "support/lab.h"
 
 enum { N = 3, D = 4, STEPS = 3 };
@@ -74,7 +75,7 @@ TEST(split_steps) {
         springs s;
         springs_open(&s, backends[b]);
         const basin_substep turn[] = {{.terms = 1}, {.terms = 2}};
-        basin_descent_spec spec = {.steps = STEPS, .alpha = 0.1, .turn = turn, .turns = 2};
+        basin_descent_spec spec = {.steps = STEPS, .alpha = 0.1, .substep = turn, .substeps = 2};
         double x[N * D];
         memcpy(x, s.start.data, sizeof x);
         for (int t = 0; t < STEPS; t++)
@@ -100,7 +101,7 @@ TEST(step_sizes) {
         springs s;
         springs_open(&s, backends[b]);
         const basin_substep turn = {.move = paced, .context = &s};
-        basin_descent_spec spec = {.steps = STEPS, .alpha = 0.2, .turn = &turn, .turns = 1};
+        basin_descent_spec spec = {.steps = STEPS, .alpha = 0.2, .substep = &turn, .substeps = 1};
         double x[N][D], force[D];
         memcpy(x, s.start.data, sizeof x);
         for (int t = 0; t < STEPS; t++)
@@ -131,11 +132,13 @@ static basin_expr tangent(const void *context, basin_expr force, basin_expr x, b
 }
 static basin_expr to_box(const void *context, basin_expr x, basin_expr t) {
     (void)context, (void)t;
-    return basin_to_box(x, -0.1, 0.2);
+    basin_graph *graph = basin_expr_graph(x);
+    return basin_minimum(basin_maximum(x, basin_scalar(graph, -0.1)), basin_scalar(graph, 0.2));
 }
 static basin_expr shrink(const void *context, basin_expr x, basin_expr t) {
     (void)context, (void)t;
-    return basin_shrink(x, basin_scalar(basin_expr_graph(x), 0.05));
+    return basin_sub(basin_relu(basin_offset(x, -0.05)),
+                     basin_relu(basin_neg(basin_offset(x, 0.05))));
 }
 
 static void land(double *x, int kind) {
@@ -159,7 +162,8 @@ TEST(retractions) {
                 .move = kind == 0 ? tangent : NULL,
                 .project = (basin_expr(*const[])(const void *, basin_expr, basin_expr)){
                     to_spheres, to_box, shrink}[kind]};
-            basin_descent_spec spec = {.steps = STEPS, .alpha = 0.3, .turn = &turn, .turns = 1};
+            basin_descent_spec spec = {
+                .steps = STEPS, .alpha = 0.3, .substep = &turn, .substeps = 1};
             double x[N * D], force[N * D];
             memcpy(x, s.start.data, sizeof x);
             for (int t = 0; t < STEPS; t++) {
@@ -204,8 +208,7 @@ static basin_expr one_sided(const void *context, basin_expr g) {
     basin_expr q = basin_expand_dims(g, 1, 1); /* [N, 1, D] */
     basin_expr k = basin_einsum("nd,hyd->nhy", basin_variable_source(g), a->w);
     basin_expr beta = basin_full(basin_expr_graph(g), BASIN_SHAPE(1), 1);
-    return basin_neg(
-        basin_sum_all(basin_attention_lse(q, k, beta, NULL, NULL, &BASIN_EARLIER_PAIRS)));
+    return basin_neg(basin_sum_all(basin_attention_lse(q, k, beta, &BASIN_EARLIER_PAIRS, NULL)));
 }
 
 TEST(query_side) {
@@ -281,7 +284,7 @@ TEST(errors) {
             basin_error error = {0};
             springs_open(&s, "ref");
             basin_descent_spec spec = {
-                .steps = 1, .alpha = 0.1, .turn = &cases[i].turn, .turns = cases[i].turns};
+                .steps = 1, .alpha = 0.1, .substep = &cases[i].turn, .substeps = cases[i].turns};
             if (run) {
                 assert_int_not_equal(basin_descent_new(&descent, s.lab.store, &s.energy,
                                                        s.lab.graph, s.start.shape, &spec, NULL,

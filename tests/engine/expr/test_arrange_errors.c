@@ -19,10 +19,11 @@ typedef basin_expr build(const operands *o);
     X(insert_many, basin_expand_dims(o->a, 0, 7), "axes_insert: 7 axes", "'a' [2, 3]")             \
     X(stack_shapes, basin_stack((basin_expr[]){o->a, basin_transpose(o->a)}, 2, 0), "[1, 2, 3]",   \
       "[1, 3, 2]")                                                                                 \
-    X(stride_axis, basin_stride(o->a, 2, 0, 1), "stride: axis 2", "'a' [2, 3]")                    \
-    X(stride_step, basin_stride(o->a, 1, 0, 0), "every element 0 from 0", "'a' [2, 3]")            \
-    X(stride_start, basin_stride(o->a, 1, 4, 2), "every element 2 from 4", "'a' [2, 3]")           \
-    X(flip_axis, basin_flip(o->a, -3), "flip: axis -3", "'a' [2, 3]")                              \
+    X(stride_axis, basin_stride(o->a, 2, 0, 1, 1), "stride: axis 2", "'a' [2, 3]")                 \
+    X(stride_step, basin_stride(o->a, 1, 0, 2, 0), "2 elements from 0", "steps of 0",              \
+      "'a' [2, 3]")                                                                                \
+    X(stride_start, basin_stride(o->a, 1, 4, 1, 2), "1 elements from 4", "'a' [2, 3]")             \
+    X(stride_back, basin_stride(o->a, 1, 1, 3, -1), "3 elements from 1", "steps of -1")            \
     X(roll_axis, basin_roll(o->s, 0, 1), "roll: axis 0", "'s' []")                                 \
     X(take_index, basin_take(o->a, 1, o->a), "'a' [2, 3]", "index tensor")                         \
     X(diagonal_same, basin_diagonal(o->a, 1, -1), "axes 1 and 1", "'a' [2, 3]")                    \
@@ -33,7 +34,7 @@ typedef basin_expr build(const operands *o);
     X(logsumexp_axis, basin_logsumexp(o->s, 0), "logsumexp: axis 0", "'s' []")                     \
     X(iota_negative, basin_arange(o->graph, -1), "iota: -1")                                       \
     X(eye_negative, basin_eye(o->graph, -2), "iota: -2")                                           \
-    X(constant_size, basin_index_constant(o->graph, NULL, BASIN_SHAPE(-1)), "[-1]")                \
+    X(constant_size, basin_leaf_data(o->graph, BASIN_INDEX, BASIN_SHAPE(-1), NULL), "[-1]")        \
     X(from_real, basin_from_index(o->a, 3), "from_index: 'a' [2, 3]", "index tensor")              \
     X(to_none, basin_to_index(o->a, 0), "to_index: 'a' [2, 3]", "1 to")                            \
     X(one_hot_none, basin_one_hot(o->index, 0), "one_hot: 'index' [5] among 0")                    \
@@ -49,9 +50,10 @@ typedef basin_expr build(const operands *o);
       "labels 'index' [5]")                                                                        \
     X(labels_real, basin_cross_entropy_labels(o->a, basin_sum(o->a, 1, 1)), "scores 'a' [2, 3]",   \
       "index tensor")                                                                              \
-    X(sparsemax_scalar, basin_sparsemax(o->s), "sparsemax", "'s' [] is a scalar")                  \
-    X(entmax_scalar, basin_entmax15_conjugate(o->s), "entmax15_conjugate", "scalar")               \
-    X(normmax_scalar, basin_normmax2(o->s), "normmax2", "scalar")                                  \
+    X(sparsemax_scalar, basin_sparse_softmax(o->s, BASIN_SPARSE_SPARSEMAX), "sparsemax",           \
+      "'s' [] is a scalar")                                                                        \
+    X(entmax_scalar, basin_sparse_conjugate(o->s, BASIN_SPARSE_ENTMAX15), "entmax15", "scalar")    \
+    X(normmax_scalar, basin_sparse_softmax(o->s, BASIN_SPARSE_NORMMAX2), "normmax2", "scalar")     \
     X(power_shapes, basin_power(o->a, basin_transpose(o->a)), "[2, 3]", "[3, 2]")                  \
     X(einsum_three, basin_einsum_many("ab,bc,cd->ad", (basin_expr[]){o->a, o->a, o->a}, 3),        \
       "'ab,bc,cd->ad'", "..")                                                                      \
@@ -92,8 +94,9 @@ TEST(test_messages) {
 /* A step beyond the end, however far, takes the first element. */
 TEST(test_far_step) {
     operands o = make_operands();
-    assert_ptr_equal(basin_stride(o.a, 1, 1, INT64_MAX), basin_slice(o.a, 1, 1, 1));
-    assert_ptr_equal(basin_stride(o.a, 1, 3, INT64_MAX), basin_slice(o.a, 1, 3, 0));
+    assert_ptr_equal(basin_stride(o.a, 1, 1, 1, INT64_MAX), basin_slice(o.a, 1, 1, 1));
+    assert_ptr_equal(basin_stride(o.a, 1, 3, 0, INT64_MAX), basin_slice(o.a, 1, 3, 0));
+    assert_ptr_equal(basin_stride(o.a, 1, 1, 1, -INT64_MAX), basin_slice(o.a, 1, 1, 1));
     assert_null(basin_graph_error(o.graph));
     basin_graph_free(o.graph);
 }
@@ -103,8 +106,7 @@ TEST(test_null_passes) {
     basin_expr none = NULL, a = o.a, where = a;
     const basin_expr made[] = {basin_expand_dims(none, 0, 1),
                                basin_stack(&none, 1, 0),
-                               basin_stride(none, 0, 0, 2),
-                               basin_flip(none, 0),
+                               basin_stride(none, 0, 0, 1, 2),
                                basin_roll(none, 0, 1),
                                basin_take(a, 0, none),
                                basin_take(none, 0, o.index),
@@ -113,7 +115,6 @@ TEST(test_null_passes) {
                                basin_softmax(none, 0),
                                basin_logsumexp(none, 0),
                                basin_constant(NULL, NULL),
-                               basin_index_constant(NULL, NULL, BASIN_SHAPE(1)),
                                basin_arange(NULL, 3),
                                basin_eye(NULL, 3),
                                basin_tri(NULL, 3, 3, 0),
@@ -125,12 +126,12 @@ TEST(test_null_passes) {
                                where,
                                basin_cross_entropy_labels(a, none),
                                basin_cross_entropy_labels(none, o.index),
-                               basin_sparsemax(none),
-                               basin_entmax15(none),
-                               basin_normmax2(none),
-                               basin_sparsemax_conjugate(none),
-                               basin_entmax15_conjugate(none),
-                               basin_normmax2_conjugate(none),
+                               basin_sparse_softmax(none, BASIN_SPARSE_SPARSEMAX),
+                               basin_sparse_softmax(none, BASIN_SPARSE_ENTMAX15),
+                               basin_sparse_softmax(none, BASIN_SPARSE_NORMMAX2),
+                               basin_sparse_conjugate(none, BASIN_SPARSE_SPARSEMAX),
+                               basin_sparse_conjugate(none, BASIN_SPARSE_ENTMAX15),
+                               basin_sparse_conjugate(none, BASIN_SPARSE_NORMMAX2),
                                basin_power(none, a),
                                basin_power(a, none),
                                basin_einsum_many("ab->a", &none, 1)};

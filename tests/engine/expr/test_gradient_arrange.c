@@ -38,11 +38,11 @@ TEST(test_constants) {
     wants(&c, basin_tri(c.graph, 3, 3, -1), (double[]){0, 0, 0, 1, 0, 0, 1, 1, 0}, 0);
     wants(&c, basin_tri(c.graph, 2, 3, 1), (double[]){1, 1, 0, 1, 1, 1}, 0);
     const int32_t at[3] = {2, -1, 0};
-    basin_expr index = basin_index_constant(c.graph, at, BASIN_SHAPE(3));
+    basin_expr index = basin_leaf_data(c.graph, BASIN_INDEX, BASIN_SHAPE(3), at);
     wants(&c, index, (double[]){2, -1, 0}, 0);
     wants(&c, basin_one_hot(index, 3), (double[]){0, 0, 1, 0, 0, 0, 1, 0, 0}, 0);
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3), -1, 1);
-    basin_expr rows = basin_gather(basin_transpose(basin_square(x)), index);
+    basin_expr rows = basin_take(basin_transpose(basin_square(x)), 0, index);
     finish(&c, basin_matmul(rows, basin_mul(x, k)));
 }
 
@@ -59,16 +59,20 @@ TEST(test_reshape_open) {
 }
 
 typedef basin_expr arrange(basin_expr x, int axis);
-static basin_expr stride_3(basin_expr x, int axis) { return basin_stride(x, axis, 1, 3); }
-static basin_expr stride_all(basin_expr x, int axis) { return basin_stride(x, axis, 2, 1); }
-static basin_expr stride_far(basin_expr x, int axis) { return basin_stride(x, axis, 0, 9); }
+static basin_expr stride_3(basin_expr x, int axis) { return basin_stride(x, axis, 1, 1, 3); }
+static basin_expr stride_all(basin_expr x, int axis) { return basin_stride(x, axis, 2, 2, 1); }
+static basin_expr every_2(basin_expr x, int axis) { return basin_stride(x, axis, 1, 2, 2); }
+static basin_expr stride_far(basin_expr x, int axis) { return basin_stride(x, axis, 0, 1, 9); }
+static basin_expr flip(basin_expr x, int axis) { return basin_stride(x, axis, 3, 4, -1); }
+static basin_expr back_2(basin_expr x, int axis) { return basin_stride(x, axis, 3, 2, -2); }
 static basin_expr roll(basin_expr x, int axis) { return basin_roll(x, axis, -6); }
 static basin_expr stack(basin_expr x, int axis) {
     return basin_stack((basin_expr[]){x, basin_square(x)}, 2, axis);
 }
 static basin_expr take(basin_expr x, int axis) {
     const int32_t at[] = {3, 0, -1, 3};
-    return basin_take(x, axis, basin_index_constant(basin_expr_graph(x), at, BASIN_SHAPE(4)));
+    return basin_take(x, axis,
+                      basin_leaf_data(basin_expr_graph(x), BASIN_INDEX, BASIN_SHAPE(4), at));
 }
 
 /* Along each axis of a cube of side 4, and by hand along its last. */
@@ -77,8 +81,9 @@ TEST(test_arrange) {
         arrange *of;
         int count, from[8];
     } cases[] = {
-        {stride_3, 1, {1}},      {stride_all, 2, {2, 3}},       {stride_far, 1, {0}},
-        {roll, 4, {2, 3, 0, 1}}, {basin_flip, 4, {3, 2, 1, 0}}, {take, 4, {3, 0, -1, 3}},
+        {stride_3, 1, {1}},      {stride_all, 2, {2, 3}},  {stride_far, 1, {0}},
+        {roll, 4, {2, 3, 0, 1}}, {flip, 4, {3, 2, 1, 0}},  {every_2, 2, {1, 3}},
+        {back_2, 2, {3, 1}},     {take, 4, {3, 0, -1, 3}},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         check c = check_new();
@@ -109,7 +114,7 @@ TEST(test_stack_diagonal) {
     check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, 2, 3), -1, 1);
     const double *v = c.tensor[0].data;
-    basin_expr y = basin_diagonal(x, 2, 0); /* [2, 3]: x[j, i, j] */
+    basin_expr y = basin_einsum("jij->ij", x);
     wants(&c, y, (double[]){v[0], v[7], v[14], v[3], v[10], v[17]}, 1e-7);
     finish(&c, basin_square(y));
 }
@@ -163,7 +168,7 @@ TEST(test_argmax_top) {
     assert_non_null(basin_top_k(x, 2, 0, &where));
     wants(&c, where, (double[]){0, 0, 0, 0, 1, 1, 1, 1}, 0);
     /* A position is an index like any other. */
-    basin_expr rows = basin_gather(basin_transpose(x), basin_argmax(x, 1));
+    basin_expr rows = basin_take(basin_transpose(x), 0, basin_argmax(x, 1));
     wants(&c, rows, (double[]){5, -9, 1, -7}, 0);
     check_free(&c);
     c = check_new();
@@ -238,16 +243,12 @@ TEST(test_einsum_many) {
 
 /* Probabilities: they sum to 1, some are 0, and the conjugate's gradient is them. */
 TEST(test_sparse) {
-    basin_expr (*const probability[])(basin_expr) = {basin_sparsemax, basin_entmax15,
-                                                     basin_normmax2};
-    basin_expr (*const conjugate[])(basin_expr) = {
-        basin_sparsemax_conjugate, basin_entmax15_conjugate, basin_normmax2_conjugate};
-    for (int kind = 0; kind < 3; kind++)
+    for (basin_sparse_kind kind = 0; kind <= BASIN_SPARSE_NORMMAX2; kind++)
         for (int wide = 0; wide < 2; wide++) {
             check c = check_new();
             basin_expr x =
                 check_input(&c, "x", BASIN_SHAPE(3, 5), wide ? -1.5 : -0.2, wide ? 1.5 : 0.2);
-            basin_expr p = probability[kind](x), z = conjugate[kind](x);
+            basin_expr p = basin_sparse_softmax(x, kind), z = basin_sparse_conjugate(x, kind);
             wants(&c, basin_sum(p, -1, 1), (double[]){1, 1, 1}, 1e-6);
             basin_expr zeros = basin_sum_all(basin_equal(p, basin_scalar(c.graph, 0)));
             basin_tensor count = check_value(&c, zeros, "ref", true);

@@ -33,8 +33,9 @@ static basin_expr scores(const tokens *t, basin_expr product) {
 }
 
 static basin_expr lse_of(const tokens *t, const basin_pattern *pattern) {
-    if (t->added) return basin_attention_lse_biased(t->q, t->k, t->beta, t->scale, t->mix, pattern);
-    return basin_attention_lse(t->q, t->k, t->beta, t->scale, t->mix, pattern);
+    basin_lse_options options = {.mix = t->mix};
+    *(t->added ? &options.bias : &options.scale) = t->scale;
+    return basin_attention_lse(t->q, t->k, t->beta, pattern, &options);
 }
 
 /* The log-sum-exp of all pairs, through a tensor of all scores; -1e3 where query == key. */
@@ -117,7 +118,8 @@ TEST(test_causal) {
         basin_shape s = BASIN_SHAPE(2, 3, H, Y);
         tokens t = make_tokens(&c, s, s, 2 * 3 * 3, with_scale, with_mix);
         const basin_pattern *pattern = others ? &BASIN_EARLIER_PAIRS : &BASIN_CAUSAL_PAIRS;
-        basin_expr lse = basin_attention_lse(t.q, t.k, t.beta, t.scale, t.mix, pattern);
+        basin_expr lse = basin_attention_lse(t.q, t.k, t.beta, pattern,
+                                             &(basin_lse_options){.scale = t.scale, .mix = t.mix});
         agree(&c, lse, causal_formula(&c, &t, others));
         differentiate(&c, lse);
     }
@@ -129,13 +131,13 @@ TEST(test_causal_errors) {
     basin_pattern p = make_list(&c, &pairs);
     p.causal = true;
     tokens t = make_tokens(&c, BASIN_SHAPE(3, H, Y), BASIN_SHAPE(4, H, Y), pairs, false, false);
-    assert_null(basin_attention_lse(t.q, t.k, t.beta, NULL, NULL, &p));
+    assert_null(basin_attention_lse(t.q, t.k, t.beta, &p, NULL));
     assert_string_equal(basin_graph_error(c.graph)->text,
                         "attention: a pair list that is causal; list the pairs that count");
     check_free(&c);
     c = check_new();
     t = make_tokens(&c, BASIN_SHAPE(3, H, Y), BASIN_SHAPE(4, H, Y), pairs, false, false);
-    assert_null(basin_attention_lse(t.q, t.k, t.beta, NULL, NULL, &BASIN_CAUSAL_PAIRS));
+    assert_null(basin_attention_lse(t.q, t.k, t.beta, &BASIN_CAUSAL_PAIRS, NULL));
     assert_string_equal(basin_graph_error(c.graph)->text,
                         "attention: 3 queries and 4 keys, which must be the same tokens to leave "
                         "out later ones");
@@ -145,7 +147,8 @@ TEST(test_causal_errors) {
 TEST(test_cross) {
     check c = check_new();
     tokens t = make_tokens(&c, BASIN_SHAPE(1, 2, H, Y), BASIN_SHAPE(1, 4, H, Y), 8, true, true);
-    basin_expr lse = basin_attention_lse(t.q, t.k, t.beta, t.scale, t.mix, &BASIN_ALL_PAIRS);
+    basin_expr lse = basin_attention_lse(t.q, t.k, t.beta, &BASIN_ALL_PAIRS,
+                                         &(basin_lse_options){.scale = t.scale, .mix = t.mix});
     agree(&c, lse, dense_formula(&c, &t, false));
     differentiate(&c, lse);
 }
@@ -155,7 +158,7 @@ TEST(test_shared_tokens) {
     check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, H, Y), -1, 1);
     basin_expr beta = check_input(&c, "beta", BASIN_SHAPE(H), 0.3, 1);
-    differentiate(&c, basin_attention_lse(x, x, beta, NULL, NULL, &BASIN_OTHER_PAIRS));
+    differentiate(&c, basin_attention_lse(x, x, beta, &BASIN_OTHER_PAIRS, NULL));
 }
 
 /* A force inside a descent: the loss is not linear in it. */
@@ -165,7 +168,7 @@ TEST(test_descent) {
     basin_expr beta = check_input(&c, "beta", BASIN_SHAPE(H), 0.3, 1);
     c.first_only[0] = c.first_only[1] = true; /* the third order of attention */
     for (int step = 0; step < 2; step++) {
-        basin_expr lse = basin_attention_lse(x, basin_tanh(x), beta, NULL, NULL, &BASIN_ALL_PAIRS);
+        basin_expr lse = basin_attention_lse(x, basin_tanh(x), beta, &BASIN_ALL_PAIRS, NULL);
         basin_expr energy = basin_neg(basin_sum_all(basin_div(lse, beta)));
         x = basin_sub(x, basin_scale(basin_grad(energy, x), 0.5));
     }
@@ -225,7 +228,7 @@ TEST(test_large_scores) {
     tokens t = make_tokens(&c, BASIN_SHAPE(1, 3, H, Y), BASIN_SHAPE(1, 3, H, Y), 9, false, false);
     double *q = c.tensor[0].data;
     for (int i = 0; i < 3 * H * Y; i++) q[i] *= 1000;
-    basin_expr lse = basin_attention_lse(t.q, t.k, t.beta, NULL, NULL, NULL); /* all pairs */
+    basin_expr lse = basin_attention_lse(t.q, t.k, t.beta, NULL, NULL); /* all pairs */
     check_backends(&c, lse, 1e-5);
     check_backends(&c, basin_grad(lse, t.k), 1e-3);
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor value = check_value(&c, lse, "cpu", false);
@@ -237,7 +240,7 @@ TEST(test_no_key) {
     BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(1, H, Y), -1, 1);
     basin_expr beta = check_input(&c, "beta", BASIN_SHAPE(H), 0.3, 1);
-    basin_expr lse = basin_attention_lse(x, x, beta, NULL, NULL, &BASIN_OTHER_PAIRS);
+    basin_expr lse = basin_attention_lse(x, x, beta, &BASIN_OTHER_PAIRS, NULL);
     const char *const backend[] = {"ref", "cpu"};
     for (int i = 0; i < 2; i++) {
         basin_expr all[] = {lse, basin_grad(lse, x), basin_grad(basin_grad(lse, x), beta)};
@@ -268,33 +271,40 @@ TEST(test_values) {
         basin_expr scale = check_input(&c, "scale", BASIN_SHAPE(H), 0.3, 1);
         basin_expr bias = check_input(&c, "bias", biases[kind], -1, 1);
         basin_expr o =
-            basin_softmax_attention(q, k, v, scale, bias, kind ? NULL : &BASIN_ALL_PAIRS);
+            basin_softmax_attention(q, k, v, kind ? NULL : &BASIN_ALL_PAIRS,
+                                    &(basin_softmax_options){.beta = scale, .bias = bias});
         agree(&c, o, values_formula(q, k, v, scale, bias));
         check_backends(&c, o, 1e-5);
         differentiate(&c, o);
     }
 }
 
-/* Queries, keys and values of tokens side by side; with and without dropout. */
-TEST(test_values_packed) {
+/* With and without dropout. */
+TEST(test_values_dropout) {
     const int32_t word[] = {3, 8};
     for (int kind = 0; kind < 2; kind++) {
         check c = check_new();
-        basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3, 3 * H * Y), -1, 1), part[3];
+        basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3, 3 * H * Y), -1, 1);
         basin_expr seed = kind ? check_index(&c, "seed", word, 2) : NULL;
-        basin_expr o = basin_softmax_attention_packed(x, H, 0.4, seed, &BASIN_CAUSAL_PAIRS);
-        for (int i = 0; i < 3; i++)
-            part[i] = basin_reshape(basin_slice(x, -1, i * H * Y, H * Y), BASIN_SHAPE(2, 3, H, Y));
-        if (!kind)
-            agree(&c, o,
-                  basin_softmax_attention(part[0], part[1], part[2], NULL, NULL,
-                                          &BASIN_CAUSAL_PAIRS));
-        differentiate(&c, o);
+        differentiate(&c, lab_attention(x, H, 0.4, seed, &BASIN_CAUSAL_PAIRS));
     }
     BASIN_AT_EXIT(check_free) check c = check_new();
-    basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, 3, 3 * H * Y + 1), -1, 1);
-    assert_null(basin_softmax_attention_packed(x, H, 0, NULL, &BASIN_ALL_PAIRS));
-    assert_non_null(strstr(basin_graph_error(c.graph)->text, "expected [batch, tokens, 3 H Y]"));
+    int64_t pairs;
+    basin_pattern p = make_list(&c, &pairs);
+    basin_softmax_options drop = {.dropout = 0.5, .seed = check_index(&c, "seed", word, 2)};
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, H, Y), -1, 1);
+    basin_expr k = check_input(&c, "k", BASIN_SHAPE(4, H, Y), -1, 1);
+    assert_null(basin_softmax_attention(x, k, k, &p, &drop));
+    assert_int_equal(basin_graph_error(c.graph)->status, BASIN_UNSUPPORTED);
+}
+
+TEST(test_scale_and_bias) {
+    BASIN_AT_EXIT(check_free) check c = check_new();
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, H, Y), -1, 1);
+    basin_expr pairs = check_input(&c, "pairs", BASIN_SHAPE(9, H), -1, 1);
+    basin_lse_options both = {.scale = pairs, .bias = pairs};
+    assert_null(basin_attention_lse(x, x, basin_full(c.graph, BASIN_SHAPE(H), 1), NULL, &both));
+    assert_int_equal(basin_graph_error(c.graph)->status, BASIN_UNSUPPORTED);
 }
 
 /* An energy that contains it: heads that share keys, causal; a list; along tangents. */
@@ -307,7 +317,8 @@ TEST(test_values_in_an_energy) {
         basin_expr q = check_input(&c, "q", BASIN_SHAPE(3, 4, Y), -1, 1);
         basin_expr k = check_input(&c, "k", BASIN_SHAPE(kind == 3 ? 4 : 3, 2, Y), -1, 1);
         basin_expr bias = kind == 3 ? check_input(&c, "bias", BASIN_SHAPE(pairs, 4), -1, 1) : NULL;
-        basin_expr o = basin_softmax_attention(q, k, basin_tanh(k), NULL, bias, &p);
+        basin_expr o = basin_softmax_attention(q, k, basin_tanh(k), &p,
+                                               &(basin_softmax_options){.bias = bias});
         if (kind == 1) o = basin_jvp(o, &q, (basin_expr[]){basin_sin(q)}, 1);
         if (kind == 1) {
             check_backends(&c, o, 1e-5);
@@ -326,7 +337,7 @@ TEST(test_values_that_do_not_fit) {
     } cases[] = {
         {{2, {3, 4}}, {3, {4, 2, 3}}, {3, {4, 2, 3}}, {0}, {0}, &BASIN_ALL_PAIRS, "q 'q'"},
         {{3, {3, 3, 3}}, {3, {4, 2, 3}}, {3, {4, 2, 3}}, {0}, {0}, &BASIN_ALL_PAIRS, "K divides"},
-        {{3, {3, 2, 3}}, {3, {4, 2, 3}}, {3, {4, 2, 3}}, {1, {3}}, {0}, &BASIN_ALL_PAIRS, "scale"},
+        {{3, {3, 2, 3}}, {3, {4, 2, 3}}, {3, {4, 2, 3}}, {1, {3}}, {0}, &BASIN_ALL_PAIRS, "beta"},
         {{3, {3, 2, 3}}, {3, {4, 2, 3}}, {3, {4, 2, 3}}, {0}, {1, {3}}, &BASIN_ALL_PAIRS, "a bias"},
         {{3, {3, 2, 3}}, {3, {4, 2, 3}}, {3, {4, 2, 3}}, {0}, {0}, &BASIN_OTHER_PAIRS, "self"},
     };
@@ -337,7 +348,8 @@ TEST(test_values_that_do_not_fit) {
         basin_expr v = check_input(&c, "v", cases[i].v, -1, 1);
         basin_expr scale = cases[i].scale.rank ? check_input(&c, "s", cases[i].scale, 1, 1) : NULL;
         basin_expr bias = cases[i].bias.rank ? check_input(&c, "b", cases[i].bias, 1, 1) : NULL;
-        assert_null(basin_softmax_attention(q, k, v, scale, bias, cases[i].pattern));
+        assert_null(basin_softmax_attention(q, k, v, cases[i].pattern,
+                                            &(basin_softmax_options){.beta = scale, .bias = bias}));
         assert_non_null(strstr(basin_graph_error(c.graph)->text, cases[i].text));
     }
 }
@@ -346,7 +358,7 @@ TEST(test_third_order) {
     BASIN_AT_EXIT(check_free) check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(2, H, Y), -1, 1);
     basin_expr beta = basin_full(c.graph, BASIN_SHAPE(H), 1);
-    basin_expr lse = basin_attention_lse(x, x, beta, NULL, NULL, &BASIN_ALL_PAIRS);
+    basin_expr lse = basin_attention_lse(x, x, beta, &BASIN_ALL_PAIRS, NULL);
     basin_expr second = basin_grad(basin_sum_all(basin_sin(basin_grad(lse, x))), x);
     assert_non_null(second);
     assert_null(basin_grad(basin_sum_all(basin_sin(second)), x));

@@ -84,7 +84,7 @@ TEST(test_gather_scatter) {
     basin_expr table = check_input(&c, "table", BASIN_SHAPE(3, 2, 2), -1, 1);
     basin_expr values = check_input(&c, "values", BASIN_SHAPE(6, 2), -1, 1);
     basin_expr index = check_index(&c, "index", rows, 6);
-    basin_expr chosen = basin_reshape(basin_gather(basin_square(table), index), BASIN_SHAPE(6, 4));
+    basin_expr chosen = basin_reshape(basin_take(basin_square(table), 0, index), BASIN_SHAPE(6, 4));
     basin_expr sums = basin_scatter(basin_exp(values), index, 4);
     basin_tensor sum = check_value(&c, basin_scatter(values, index, 4), "ref", true);
     double *v = c.tensor[1].data, *s = sum.data;
@@ -170,7 +170,7 @@ TEST(test_values_dropped) {
     check c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(B, N, 3 * H * Y), -2, 2), part[3];
     basin_expr seed = check_index(&c, "seed", word, 2), none = basin_scalar(c.graph, -1e30);
-    basin_expr made = basin_softmax_attention_packed(x, H, 0.4, seed, &BASIN_CAUSAL_PAIRS);
+    basin_expr made = lab_attention(x, H, 0.4, seed, &BASIN_CAUSAL_PAIRS);
     for (int i = 0; i < 3; i++)
         part[i] = basin_reshape(basin_slice(x, -1, i * H * Y, H * Y), BASIN_SHAPE(B, N, H, Y));
     basin_expr z = basin_scale(basin_einsum("bnhy,bmhy->bhnm", part[0], part[1]), sqrt(0.5));
@@ -216,6 +216,10 @@ TEST(test_layernorm) {
         check c = check_new();
         finish(&c, make_gained(&c, shapes[i % 4], i >= 4));
     }
+    BASIN_AT_EXIT(check_free) check c = check_new();
+    basin_expr x = check_input(&c, "x", BASIN_SHAPE(3, 4), -1, 1), one = basin_scalar(c.graph, 1);
+    check_equal(&c, basin_layernorm(x, one, NULL, 0.05),
+                basin_layernorm(x, one, basin_full(c.graph, BASIN_SHAPE(4), 0), 0.05));
 }
 
 /* The cotangent of the norm is x itself, is the norm, depends on it: none of these may be counted

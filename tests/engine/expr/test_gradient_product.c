@@ -227,8 +227,8 @@ TEST(test_pools) {
             for (int kind = 0; kind < 2; kind++) {
                 check c = check_new();
                 basin_expr x = check_input(&c, "x", BASIN_SHAPE(1, 4, 5, 2), -1, 1);
-                finish(&c,
-                       (kind ? basin_maxpool2d : basin_avgpool2d)(basin_square(x), window, stride));
+                finish(&c, basin_pool2d(basin_square(x), kind ? BASIN_POOL_MAX : BASIN_POOL_AVERAGE,
+                                        window, stride));
             }
 }
 
@@ -241,8 +241,9 @@ TEST(the_first_of_equal_maxima_has_the_gradient) {
     basin_tensor found[3];
     assert_ok(basin_engine_open(&engine, &(basin_compute){.backend = "ref"}, &failure));
     basin_expr x = basin_variable(basin_constant(engine.graph, &image));
-    basin_expr most = basin_maxpool2d(x, 2, 1);
-    const basin_expr out[] = {most, basin_avgpool2d(x, 2, 1), basin_grad(basin_sum_all(most), x)};
+    basin_expr most = basin_pool2d(x, BASIN_POOL_MAX, 2, 1);
+    const basin_expr out[] = {most, basin_pool2d(x, BASIN_POOL_AVERAGE, 2, 1),
+                              basin_grad(basin_sum_all(most), x)};
     assert_ok(basin_engine_compute(&engine, found, out, 3, NULL, 0, &failure));
     for (int i = 0; i < 3; i++) {
         assert_memory_equal(found[i].data, wanted[i], (i < 2 ? 4 : 9) * sizeof(double));

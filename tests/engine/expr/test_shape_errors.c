@@ -45,9 +45,10 @@ static operands make_operands(void) {
 
 typedef basin_expr build(const operands *o);
 
-#define PACKED(drop, seed)                                                                         \
-    basin_softmax_attention_packed(basin_reshape(o->c, BASIN_SHAPE(2, 4, 3)), 1, drop, seed,       \
-                                   &BASIN_ALL_PAIRS)
+static basin_expr dropped(basin_expr q, double rate, basin_expr seed) {
+    basin_softmax_options options = {.dropout = rate, .seed = seed};
+    return basin_softmax_attention(q, q, q, NULL, &options);
+}
 
 static basin_expr cotangent_of(const operands *o) {
     basin_expr gradient;
@@ -77,7 +78,7 @@ static basin_expr cotangent_of(const operands *o) {
     X(index_sum, basin_sum(o->index, 0, 1), "index")                                               \
     X(index_softmax, basin_softmax(o->index, -1), "index")                                         \
     X(index_concat, basin_concat((basin_expr[]){o->index, o->index}, 2, 0), "index")               \
-    X(index_table, basin_gather(o->index, o->index), "index")                                      \
+    X(index_table, basin_take(o->index, 0, o->index), "index")                                     \
     X(index_matmul, basin_matmul(o->seed, o->a), "index")                                          \
     X(index_variable, basin_grad(basin_sum_all(o->a), o->index), "index")                          \
     X(broadcast, basin_broadcast_to(o->a, BASIN_SHAPE(3, 3)), "broadcast", "[2, 3]", "[3, 3]")     \
@@ -100,8 +101,8 @@ static basin_expr cotangent_of(const operands *o) {
     X(pad_huge, basin_pad(o->a, 0, INT64_MAX, INT64_MAX), "pad", "9223372036854775807")            \
     X(concat, basin_concat((basin_expr[]){o->a, o->b}, 2, 0), "concat", "'a' [2, 3]", "'b' [4]")   \
     X(concat_axis, basin_concat((basin_expr[]){o->a, o->a}, 2, 2), "concat", "axis 2", "[2, 3]")   \
-    X(gather_real, basin_gather(o->a, o->b), "gather", "'a' [2, 3]", "'b' [4]")                    \
-    X(gather_scalar, basin_gather(o->s, o->index), "gather", "[]", "[5]")                          \
+    X(gather_real, basin_take(o->a, 0, o->b), "take", "'a' [2, 3]", "'b' [4]")                     \
+    X(gather_scalar, basin_take(o->s, 0, o->index), "take", "[]")                                  \
     X(scatter_count, basin_scatter(o->a, o->index, 3), "scatter", "'a' [2, 3]", "'index' [5]")     \
     X(scatter_rows, basin_scatter(o->a, o->seed, -1), "scatter", "-1")                             \
     X(sum_axis, basin_sum(o->a, 2, 1), "sum", "axis 2", "[2, 3]")                                  \
@@ -133,37 +134,40 @@ static basin_expr cotangent_of(const operands *o) {
       "conv2d", "[1, 4, 4, 2]", "[2, 2, 2, 1]")                                                    \
     X(conv_large, basin_conv2d(o->x, basin_input(o->graph, "k", BASIN_SHAPE(5, 2, 2, 1)), 1, 0),   \
       "conv2d", "[1, 4, 4, 2]", "[5, 2, 2, 1]")                                                    \
-    X(avgpool, basin_avgpool2d(o->x, 5, 1), "avgpool2d", "[1, 4, 4, 2]", "[5, 5]")                 \
-    X(maxpool, basin_maxpool2d(o->a, 2, 1), "maxpool2d", "[2, 3]", "[2, 2]")                       \
-    X(maxpool_window, basin_maxpool2d(o->x, 0, 1), "maxpool2d", "[0, 0]")                          \
+    X(avgpool, basin_pool2d(o->x, BASIN_POOL_AVERAGE, 5, 1), "pool2d", "[1, 4, 4, 2]", "[5, 5]")   \
+    X(maxpool, basin_pool2d(o->a, BASIN_POOL_MAX, 2, 1), "pool2d", "[2, 3]", "[2, 2]")             \
+    X(maxpool_window, basin_pool2d(o->x, BASIN_POOL_MAX, 0, 1), "pool2d", "[0, 0]")                \
     X(normal, basin_normal(o->index, BASIN_SHAPE(3)), "seed", "[5]")                               \
     X(uniform, basin_uniform(o->b, BASIN_SHAPE(3)), "seed", "[4]")                                 \
     X(dropout_rate, basin_dropout(o->a, 1, o->index), "dropout of 1", "rate < 1")                  \
     X(dropout_seed, basin_dropout(o->a, 0.5, o->b), "seed", "[4]")                                 \
     X(causal_rank, basin_causal_logsumexp(o->a, 1, false), "causal logsumexp", "[2, 3]", "heads")  \
     X(causal_softmax_rank, basin_causal_softmax(o->a, 1, false), "causal softmax", "[2, 3]")       \
-    X(packed_rate, PACKED(1, o->index), "dropout of 1", "rate < 1")                                \
-    X(packed_seed, PACKED(0.5, o->b), "seed", "[4]")                                               \
-    X(attend_rank, basin_attention_lse(o->a, o->q, o->beta, NULL, NULL, &BASIN_ALL_PAIRS),         \
-      "attention", "[2, 3]")                                                                       \
+    X(dropped_rate, dropped(o->c, 1, o->index), "dropout of 1", "rate < 1")                        \
+    X(dropped_seed, dropped(o->c, 0.5, o->b), "seed", "[4]")                                       \
+    X(attend_rank, basin_attention_lse(o->a, o->q, o->beta, &BASIN_ALL_PAIRS, NULL), "attention",  \
+      "[2, 3]")                                                                                    \
     X(attend_heads,                                                                                \
-      basin_attention_lse(o->q, basin_transpose(o->q), o->beta, NULL, NULL, &BASIN_ALL_PAIRS),     \
+      basin_attention_lse(o->q, basin_transpose(o->q), o->beta, &BASIN_ALL_PAIRS, NULL),           \
       "attention", "[1, 4, 2, 3]", "[1, 4, 3, 2]")                                                 \
-    X(attend_beta, basin_attention_lse(o->q, o->q, o->b, NULL, NULL, &BASIN_ALL_PAIRS),            \
-      "attention", "beta", "'b' [4]")                                                              \
-    X(attend_scale, basin_attention_lse(o->q, o->q, o->beta, o->a, NULL, &BASIN_ALL_PAIRS),        \
+    X(attend_beta, basin_attention_lse(o->q, o->q, o->b, &BASIN_ALL_PAIRS, NULL), "attention",     \
+      "beta", "'b' [4]")                                                                           \
+    X(attend_scale,                                                                                \
+      basin_attention_lse(o->q, o->q, o->beta, &BASIN_ALL_PAIRS,                                   \
+                          &(basin_lse_options){.scale = o->a}),                                    \
       "attention", "[2, 3]", "[16, 2]")                                                            \
-    X(attend_mix, basin_attention_lse(o->q, o->q, o->beta, NULL, o->a, &BASIN_ALL_PAIRS),          \
+    X(attend_mix,                                                                                  \
+      basin_attention_lse(o->q, o->q, o->beta, &BASIN_ALL_PAIRS,                                   \
+                          &(basin_lse_options){.mix = o->a}),                                      \
       "attention", "[2, 3]", "[2, 2]")                                                             \
     X(attend_self,                                                                                 \
-      basin_attention_lse(basin_slice(o->q, 0, 0, 2), o->q, o->beta, NULL, NULL,                   \
-                          &BASIN_OTHER_PAIRS),                                                     \
+      basin_attention_lse(basin_slice(o->q, 0, 0, 2), o->q, o->beta, &BASIN_OTHER_PAIRS, NULL),    \
       "attention", "2 queries", "4 keys")                                                          \
-    X(attend_list, basin_attention_lse(o->q, o->q, o->beta, NULL, NULL, &o->bad_list),             \
-      "attention", "4 queries", "4 keys")                                                          \
+    X(attend_list, basin_attention_lse(o->q, o->q, o->beta, &o->bad_list, NULL), "attention",      \
+      "4 queries", "4 keys")                                                                       \
     X(attend_tokens,                                                                               \
-      basin_attention_lse(basin_slice(o->q, 0, 0, 2), o->q, o->beta, NULL, NULL, &o->list),        \
-      "attention", "2 queries", "4 keys")                                                          \
+      basin_attention_lse(basin_slice(o->q, 0, 0, 2), o->q, o->beta, &o->list, NULL), "attention", \
+      "2 queries", "4 keys")                                                                       \
     X(pair_dot, basin_pair_dot(o->q, o->a, &o->list), "pair_dot", "[4, 2, 3]", "[2, 3]")           \
     X(pair_dot_list, basin_pair_dot(o->q, o->q, &o->bad_list), "4 queries", "4 keys")              \
     X(pair_dot_dense, basin_pair_dot(o->q, o->q, &BASIN_ALL_PAIRS), "pair_dot", "list")            \
@@ -270,8 +274,8 @@ TEST(test_null_passes) {
                          basin_pad(none, 0, 1, 1),
                          basin_concat((basin_expr[]){none, a}, 2, 0),
                          basin_concat((basin_expr[]){a, none}, 2, 0),
-                         basin_gather(none, o.index),
-                         basin_gather(a, none),
+                         basin_take(none, 0, o.index),
+                         basin_take(a, 0, none),
                          basin_scatter(none, o.index, 2),
                          basin_scatter(a, none, 2),
                          basin_sum(none, 0, 1),
@@ -284,23 +288,22 @@ TEST(test_null_passes) {
                          basin_softmax(none, -1),
                          basin_layernorm(none, a, a, 1),
                          basin_layernorm(a, none, a, 1),
-                         basin_layernorm(a, a, none, 1),
                          basin_matmul(none, a),
                          basin_matmul(a, none),
                          basin_einsum("ab,ab->", none, a),
                          basin_einsum("ab,ab->", a, none),
                          basin_conv2d(none, a, 1, true),
                          basin_conv2d(a, none, 1, true),
-                         basin_avgpool2d(none, 1, 1),
-                         basin_maxpool2d(none, 1, 1),
+                         basin_pool2d(none, BASIN_POOL_AVERAGE, 1, 1),
+                         basin_pool2d(none, BASIN_POOL_MAX, 1, 1),
                          basin_normal(none, BASIN_SHAPE(2)),
                          basin_uniform(none, BASIN_SHAPE(2)),
                          basin_dropout(none, 0.5, o.index),
                          basin_causal_logsumexp(none, 1, false),
                          basin_causal_softmax(none, 1, false),
-                         basin_attention_lse(none, a, a, NULL, NULL, all),
-                         basin_attention_lse(a, none, a, NULL, NULL, all),
-                         basin_attention_lse(a, a, none, NULL, NULL, all),
+                         basin_attention_lse(none, a, a, all, NULL),
+                         basin_attention_lse(a, none, a, all, NULL),
+                         basin_attention_lse(a, a, none, all, NULL),
                          basin_pair_dot(none, a, all),
                          basin_pair_dot(a, none, all),
                          basin_pair_sum(none, a, all),
@@ -444,8 +447,8 @@ TEST(test_index_bounds) {
     basin_error error;
     basin_plan *plan;
     basin_expr table = basin_input(b.o.graph, "table", BASIN_SHAPE(7, 2));
-    basin_expr out[2] = {basin_gather(table, b.o.index),
-                         basin_scatter(basin_gather(table, b.o.index), b.o.index, 4)};
+    basin_expr out[2] = {basin_take(table, 0, b.o.index),
+                         basin_scatter(basin_take(table, 0, b.o.index), b.o.index, 4)};
     assert_int_equal(
         basin_plan_new(&plan, b.store, &(basin_plan_spec){.output = out, .outputs = 2}, &error),
         BASIN_OK);
@@ -494,7 +497,7 @@ TEST(test_list_bounds) {
                           .column = basin_index(g, "column", BASIN_SHAPE(5)),
                           .query = basin_index(g, "query", BASIN_SHAPE(6)),
                           .pair = basin_index(g, "pair", BASIN_SHAPE(6))};
-    basin_expr lse = basin_attention_lse(b.o.q, b.o.q, b.o.beta, NULL, NULL, &list);
+    basin_expr lse = basin_attention_lse(b.o.q, b.o.q, b.o.beta, &list, NULL);
     assert_int_equal(
         basin_plan_new(&plan, b.store, &(basin_plan_spec){.output = &lse, .outputs = 1}, &error),
         BASIN_OK);

@@ -16,11 +16,13 @@ static inline void assert_same(const basin_bundle *a, const basin_bundle *b) {
         assert_int_equal((uintptr_t)x->data % basin_dtype_size(x->dtype), 0);
         if (basin_tensor_bytes(x)) assert_memory_equal(x->data, y->data, basin_tensor_bytes(x));
     }
-    assert_int_equal(basin_bundle_meta_count(a), basin_bundle_meta_count(b));
-    for (size_t i = 0; i < basin_bundle_meta_count(a); i++) {
-        assert_string_equal(basin_bundle_meta_key(a, i), basin_bundle_meta_key(b, i));
-        assert_string_equal(basin_bundle_meta_value(a, i), basin_bundle_meta_value(b, i));
+    const char *key, *of_a, *of_b;
+    size_t i = 0;
+    for (; (key = basin_bundle_meta_at(a, i, &of_a)); i++) {
+        assert_string_equal(key, basin_bundle_meta_at(b, i, &of_b));
+        assert_string_equal(of_a, of_b);
     }
+    assert_null(basin_bundle_meta_at(b, i, NULL));
 }
 
 #endif

@@ -58,11 +58,12 @@ static void attend(basin_tensor *result, const char *backend) {
     basin_expr mix = basin_add(basin_eye(l.graph, HEADS), basin_scalar(l.graph, 0.25));
     basin_expr scale = lab_input(&l, "scale", BASIN_SHAPE(ROWS * ROWS, HEADS), bias);
     const basin_expr lse[KINDS] = {
-        basin_attention_lse(q, k, beta, NULL, NULL, &BASIN_ALL_PAIRS),
-        basin_attention_lse(q, k, beta, NULL, NULL, &BASIN_OTHER_PAIRS),
-        basin_attention_lse(q, k, beta, NULL, NULL, &BASIN_CAUSAL_PAIRS),
-        basin_attention_lse(q, k, beta, NULL, NULL, &BASIN_EARLIER_PAIRS),
-        basin_attention_lse(q, k, beta, scale, mix, &BASIN_OTHER_PAIRS),
+        basin_attention_lse(q, k, beta, &BASIN_ALL_PAIRS, NULL),
+        basin_attention_lse(q, k, beta, &BASIN_OTHER_PAIRS, NULL),
+        basin_attention_lse(q, k, beta, &BASIN_CAUSAL_PAIRS, NULL),
+        basin_attention_lse(q, k, beta, &BASIN_EARLIER_PAIRS, NULL),
+        basin_attention_lse(q, k, beta, &BASIN_OTHER_PAIRS,
+                            &(basin_lse_options){.scale = scale, .mix = mix}),
     };
     for (int i = 0; i < KINDS; i++) {
         basin_expr force = basin_grad(basin_sum_all(basin_sin(lse[i])), a);
@@ -90,7 +91,7 @@ static void test_attention(void **state) {
 static basin_backend *open_backend(const char *name, bool narrow) {
     basin_backend *backend;
     basin_compute compute = {.backend = name, .threads = 2};
-    if (narrow) compute.storage = BASIN_BF16, compute.narrow_least = 1;
+    if (narrow) compute.storage = BASIN_BF16, compute.narrow_min = 1;
     assert_int_equal(basin_backend_open(&backend, &compute, NULL), BASIN_OK);
     return backend;
 }

@@ -124,15 +124,17 @@ static void arrange(basin_tensor *result, const char *backend) {
     basin_expr beta = basin_full(l.graph, BASIN_SHAPE(2), 0.3), mix = basin_eye(l.graph, 2);
     basin_expr best = basin_top_k(a, 5, 1, &where);
     const basin_expr value[ARRANGED] = {
-        basin_flip(basin_cumsum(a, 0), 1),
-        basin_stride(basin_roll(a, 1, 5), 1, 2, 3),
+        basin_stride(basin_cumsum(a, 0), 1, COLUMNS - 1, COLUMNS, -1),
+        basin_stride(basin_roll(a, 1, 5), 1, 2, COLUMNS / 3, 3),
         best,
         basin_scale(basin_mul(basin_from_index(where, COLUMNS), basin_mean_all(a)), 0.1),
         basin_cross_entropy_labels(a, lab_index(&l, "label", label, ROWS)),
-        basin_scale(basin_entmax15(a), 20), /* the sum of a row has no slope */
-        basin_sparsemax_conjugate(basin_scale(a, 3)),
-        basin_attention_lse(heads, basin_tanh(heads), beta, NULL, NULL, &BASIN_CAUSAL_PAIRS),
-        basin_attention_lse(heads, heads, beta, NULL, mix, &BASIN_EARLIER_PAIRS),
+        basin_scale(basin_sparse_softmax(a, BASIN_SPARSE_ENTMAX15),
+                    20), /* the sum of a row has no slope */
+        basin_sparse_conjugate(basin_scale(a, 3), BASIN_SPARSE_SPARSEMAX),
+        basin_attention_lse(heads, basin_tanh(heads), beta, &BASIN_CAUSAL_PAIRS, NULL),
+        basin_attention_lse(heads, heads, beta, &BASIN_EARLIER_PAIRS,
+                            &(basin_lse_options){.mix = mix}),
     };
     for (int i = 0; i < ARRANGED; i++) {
         output[2 * i] = value[i];
@@ -171,7 +173,7 @@ static void run_values(basin_tensor result[KEPT], const char *backend, int kind,
     basin_expr seed = lab_index(&l, "seed", word, 2), output[3];
     for (int i = 0; i < 2 * tokens * 2 * width; i++) x[i] = sin(0.7 * i);
     basin_expr c = lab_input(&l, "c", BASIN_SHAPE(2, tokens, 2, width), x);
-    basin_expr o = basin_softmax_attention_packed(qkv, 2, kind & 1 ? 0.3 : 0, seed, pattern);
+    basin_expr o = lab_attention(qkv, 2, kind & 1 ? 0.3 : 0, seed, pattern);
     output[0] = o;
     output[1] = basin_grad(basin_sum_all(basin_mul(c, basin_sin(o))), qkv);
     output[2] = basin_grad(basin_sum_all(basin_mul(c, o)), qkv);

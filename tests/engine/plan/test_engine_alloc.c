@@ -33,7 +33,7 @@ static void build(model *m) {
         basin_expr a = basin_layernorm(x, gamma, delta, 1e-5);
         basin_expr q = basin_einsum("nd,hyd->nhy", a, w);
         basin_expr k = basin_einsum("nd,hyd->nhy", a, v);
-        basin_expr lse = basin_attention_lse(q, k, beta, NULL, NULL, &BASIN_OTHER_PAIRS);
+        basin_expr lse = basin_attention_lse(q, k, beta, &BASIN_OTHER_PAIRS, NULL);
         basin_expr memory = basin_square(basin_relu(basin_matmul_t(a, false, xi, true)));
         basin_expr energy = basin_neg(basin_add(basin_sum_all(lse), basin_sum_all(memory)));
         basin_expr noise = basin_scale(basin_normal(m->seed, BASIN_SHAPE(N, D)), 0.01);
@@ -41,7 +41,7 @@ static void build(model *m) {
         basin_recompute_end(g);
     }
     basin_expr part[20];
-    for (int i = 0; i < 20; i++) part[i] = basin_slice(basin_gather(x, m->index), 1, i % D, 1);
+    for (int i = 0; i < 20; i++) part[i] = basin_slice(basin_take(x, 0, m->index), 1, i % D, 1);
     m->loss = basin_mean_all(basin_logsumexp(basin_concat(part, 20, 1), -1));
     basin_expr at[3] = {w, xi, gamma};
     basin_vjp(m->gradient, m->loss, NULL, at, 3);
@@ -99,7 +99,7 @@ static basin_status train(void *context) {
     const basin_error *bad = basin_graph_error(m.graph);
     basin_status status = bad ? bad->status : BASIN_OK;
     basin_compute compute = {.backend = s->backend, .threads = 2};
-    if (s->narrow) compute.storage = BASIN_BF16, compute.narrow_least = 1;
+    if (s->narrow) compute.storage = BASIN_BF16, compute.narrow_min = 1;
     if (!status) status = basin_backend_open(&backend, &compute, &error);
     if (!status) status = basin_store_new(&store, backend, &error);
     if (!status) status = make_plan(&plan, store, &m, s->fusion, &error);
@@ -141,7 +141,7 @@ static basin_status plan_bytes(void *context) {
     const basin_error *bad = basin_graph_error(g);
     basin_status status = bad ? bad->status : BASIN_OK;
     (void)context;
-    basin_compute compute = {.backend = "ref", .storage = BASIN_F8_E4M3, .narrow_least = 1};
+    basin_compute compute = {.backend = "ref", .storage = BASIN_F8_E4M3, .narrow_min = 1};
     if (!status) status = basin_backend_open(&backend, &compute, NULL);
     if (!status) status = basin_store_new(&store, backend, NULL);
     if (!status) status = basin_plan_new(&plan, store, &spec, NULL);
@@ -165,8 +165,9 @@ static basin_status choose(void *context) {
         basin_engine_open(&engine, &(basin_compute){.backend = context, .threads = 1}, &error);
     if (status) return status;
     basin_expr x = basin_constant(engine.graph, &table), where;
-    basin_expr best = basin_top_k(basin_flip(basin_cumsum(x, 0), 1), 2, 1, &where);
-    basin_expr p = basin_entmax15(basin_jacobian(basin_softmax(basin_slice(x, 0, 0, 1), -1), x));
+    basin_expr best = basin_top_k(basin_stride(basin_cumsum(x, 0), 1, D - 1, D, -1), 2, 1, &where);
+    basin_expr p = basin_sparse_softmax(
+        basin_jacobian(basin_softmax(basin_slice(x, 0, 0, 1), -1), x), BASIN_SPARSE_ENTMAX15);
     basin_expr square = basin_matmul_t(p, false, p, true);
     basin_expr all = basin_einsum_many("ii,jj->ij", (basin_expr[]){square, square}, 2);
     basin_expr output[2] = {best, basin_jvp(basin_sin(all), &x, &x, 1)};

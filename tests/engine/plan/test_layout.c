@@ -228,7 +228,7 @@ static void plan_all(basin_plan_spec spec, uint64_t number) {
         const kind *k = &kinds[i];
         basin_backend *backend;
         basin_compute compute = {
-            .backend = k->backend, .threads = k->threads, .storage = k->dtype, .narrow_least = 1};
+            .backend = k->backend, .threads = k->threads, .storage = k->dtype, .narrow_min = 1};
         if (basin_backend_open(&backend, &compute, NULL)) continue; /* no such storage here */
         const basin_backend_table *own = backend->table;
         basin_backend_table table = *own;

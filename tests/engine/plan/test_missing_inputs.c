@@ -58,7 +58,7 @@ TEST(test_named) {
         basin_expr table = basin_input(b.graph, "table", BASIN_SHAPE(2, 2));
         basin_expr index = basin_index(b.graph, "index", BASIN_SHAPE(3));
         basin_expr scale = basin_input(b.graph, "scale", BASIN_SCALAR);
-        basin_expr y = basin_sum_all(basin_mul(scale, basin_gather(table, index)));
+        basin_expr y = basin_sum_all(basin_mul(scale, basin_take(table, 0, index)));
         bench_plan(&b, &y, 1);
         write_number(&b, scale, 2);
         write_number(&b, table, 3);
@@ -82,7 +82,7 @@ TEST(test_counted) {
         basin_expr index = basin_index(b.graph, "index", BASIN_SHAPE(1));
         basin_expr table = basin_state(b.graph, "table", BASIN_SHAPE(2, 2));
         basin_expr unread = basin_input(b.graph, "unread", BASIN_SHAPE(4));
-        basin_expr y = basin_sum_all(basin_gather(table, index));
+        basin_expr y = basin_sum_all(basin_take(table, 0, index));
         bench_plan(&b, &y, 1);
         double beyond = 2;
         basin_tensor t = basin_tensor_borrow(&beyond, BASIN_F64, BASIN_SHAPE(1));

@@ -22,8 +22,8 @@ static double narrowed(double x) {
 static void open_narrow(lab *l, double least) {
     lab_open(l, "ref", 1);
     assert_int_equal(
-        basin_backend_configure(
-            l->backend, &(basin_compute){.storage = BASIN_BF16, .narrow_least = least}, NULL),
+        basin_backend_configure(l->backend,
+                                &(basin_compute){.storage = BASIN_BF16, .narrow_min = least}, NULL),
         BASIN_OK);
     assert_int_equal(basin_backend_storage(l->backend), BASIN_BF16);
 }
@@ -154,7 +154,7 @@ static void list_of(double least, bool rounded) {
     basin_expr x = lab_input(&l, "q", BASIN_SHAPE(NODES, 1, WIDTH), q);
     basin_expr y = lab_input(&l, "k", BASIN_SHAPE(NODES, 1, WIDTH), k);
     basin_expr beta = basin_full(l.graph, BASIN_SHAPE(1), 0.5);
-    basin_expr lse = basin_attention_lse(x, y, beta, NULL, NULL, &pattern);
+    basin_expr lse = basin_attention_lse(x, y, beta, &pattern, NULL);
     basin_plan *plan = lab_plan(&l, &lse, 1);
     assert_int_equal(basin_pairs_write(plan, &pattern, &pairs, NULL), BASIN_OK);
     lab_run(plan);

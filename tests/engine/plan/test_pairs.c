@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pairs.h"
 #include "support/lab.h"
 
 enum { MOST = 12 };
@@ -193,6 +194,11 @@ TEST(too_small) {
     assert_non_null(strstr(basin_graph_error(l.graph)->text, "longer than 255"));
 }
 
+static basin_expr indices(basin_graph *graph, const int32_t *number) {
+    basin_tensor tensor = basin_tensor_view(number, BASIN_I32, BASIN_SHAPE(3));
+    return basin_constant(graph, &tensor);
+}
+
 /* A list of constants of which one number may be wrong; `wanted` is NULL where none is. */
 static void refuse_list(int32_t first, int32_t last, int32_t key, const char *wanted) {
     const int32_t row[] = {first, 2, last}, keys[] = {0, key, 1}, column[] = {0, 1, 3};
@@ -202,18 +208,18 @@ static void refuse_list(int32_t first, int32_t last, int32_t key, const char *wa
     basin_tensor result, x, ones;
     assert_int_equal(basin_engine_open(&engine, &(basin_compute){.threads = 1}, NULL), BASIN_OK);
     basin_graph *g = engine.graph;
-    basin_pattern list = {.row = basin_index_constant(g, row, BASIN_SHAPE(3)),
-                          .key = basin_index_constant(g, keys, BASIN_SHAPE(3)),
-                          .column = basin_index_constant(g, column, BASIN_SHAPE(3)),
-                          .query = basin_index_constant(g, query, BASIN_SHAPE(3)),
-                          .pair = basin_index_constant(g, pair, BASIN_SHAPE(3))};
+    basin_pattern list = {.row = indices(g, row),
+                          .key = indices(g, keys),
+                          .column = indices(g, column),
+                          .query = indices(g, query),
+                          .pair = indices(g, pair)};
     float number[4] = {1, 2, 3, 4}, one = 1;
     x = basin_tensor_borrow(number, BASIN_F32, BASIN_SHAPE(2, 1, 2));
     ones = basin_tensor_borrow(&one, BASIN_F32, BASIN_SHAPE(1));
     basin_feed given[] = {{basin_input(g, "q", x.shape), &x},
                           {basin_input(g, "beta", ones.shape), &ones}};
     basin_expr q = given[0].input, beta = given[1].input;
-    basin_expr output[] = {basin_attention_lse(q, q, beta, NULL, NULL, &list),
+    basin_expr output[] = {basin_attention_lse(q, q, beta, &list, NULL),
                            basin_pair_dot(q, q, &list)};
     for (int i = 0; i < 2; i++) {
         basin_status status =

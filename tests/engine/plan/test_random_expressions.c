@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
     if (argc > 2) first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
     /* plans as for narrow storage, but with no product large enough to round its factors */
     basin_backend *chained;
-    basin_compute compute = {.backend = "ref", .storage = BASIN_BF16, .narrow_least = INFINITY};
+    basin_compute compute = {.backend = "ref", .storage = BASIN_BF16, .narrow_min = INFINITY};
     if (basin_backend_open(&chained, &compute, NULL)) return 1;
     variants[CHAINED].open = chained;
     /* plans as for a device, where functions of any kind are computed again by their readers */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pairs.h"
 #include "support/lab.h"
 #include "tasks/nodes/anomaly.h"
 #include "tasks/pictures/net.h"
@@ -197,7 +198,7 @@ static void lay_strengths(graphs_scene *s, int64_t all) {
     for (int64_t q = 0; q < s->pairs.queries; q++)
         for (int32_t i = s->pairs.row[q]; i < s->pairs.row[q + 1]; i++)
             strength[i] = 1.0 / (s->pairs.row[q + 1] - s->pairs.row[q]);
-    if (!s->model.config.block.couplings && !s->model.config.block.neighbour_heads) return;
+    if (!s->model.config.graph.couplings && !s->model.config.graph.neighbour_heads) return;
     s->batch.strength = lab_input(&s->lab, "strength", BASIN_SHAPE(all), strength);
 }
 
@@ -245,11 +246,9 @@ static void graphs_open_as(graphs_scene *s, const char *backend, const int *list
                                     .block = tiny,
                                     .descent = {.steps = 2, .alpha = 0.2}};
     sizes.block.mix = config.block.mix;
-    sizes.block.couplings = config.block.couplings;
-    sizes.block.neighbour_heads = config.block.neighbour_heads;
-    sizes.block.coupling_features = EDGE_F;
+    sizes.graph = config.graph;
+    sizes.graph.pair_features = EDGE_F;
     sizes.block.norm = config.block.norm;
-    sizes.block.degree_scalers = config.block.degree_scalers;
     sizes.residual = config.residual;
     sizes.adjacency = config.adjacency;
     sizes.read = config.read;
@@ -275,13 +274,14 @@ static void graphs_open_as(graphs_scene *s, const char *backend, const int *list
 /* The paper's energies; or with mixed heads and couplings too; or with what GNN+ adds. */
 static void graphs_open(graphs_scene *s, const char *backend, const int *list, int count,
                         room spare, int kind) {
-    basin_block_config block = {.mix = kind, .couplings = kind ? 3 : 0};
+    basin_block_graph graph = {.couplings = kind ? 3 : 0};
     basin_residual residual = kind > 1 ? BASIN_RESIDUAL_JUMPING : BASIN_RESIDUAL_BLOCK;
     if (kind > 1)
-        block = (basin_block_config){
-            .norm = BASIN_NORM_GRAPH, .neighbour_heads = 2, .degree_scalers = true};
+        graph =
+            (basin_block_graph){.graph_norm = true, .neighbour_heads = 2, .degree_scalers = true};
     graphs_open_as(s, backend, list, count, spare,
-                   (basin_graph_net_config){.block = block, .residual = residual});
+                   (basin_graph_net_config){
+                       .block = {.mix = kind == 1}, .graph = graph, .residual = residual});
 }
 
 static void graphs_close(graphs_scene *s) {
@@ -335,11 +335,11 @@ TEST(graphs_variants) {
          .read = BASIN_GRAPH_READOUT_CLS | BASIN_GRAPH_READOUT_SIZED,
          .hidden = 3,
          .norm_head = true},
-        {.adjacency = BASIN_ADJACENCY_BILINEAR, .block = {.couplings = 2}},
-        {.adjacency = BASIN_ADJACENCY_NONE, .block = {.neighbour_heads = 2}},
+        {.adjacency = BASIN_ADJACENCY_BILINEAR, .graph = {.couplings = 2}},
+        {.adjacency = BASIN_ADJACENCY_NONE, .graph = {.neighbour_heads = 2}},
         {.block = {.norm = BASIN_NORM_RMS}, .residual = BASIN_RESIDUAL_NONE},
-        {.block = {.norm = BASIN_NORM_GRAPH}, .residual = BASIN_RESIDUAL_JUMPING},
-        {.block = {.couplings = 2, .neighbour_heads = 2, .degree_scalers = true},
+        {.graph = {.graph_norm = true}, .residual = BASIN_RESIDUAL_JUMPING},
+        {.graph = {.couplings = 2, .neighbour_heads = 2, .degree_scalers = true},
          .residual = BASIN_RESIDUAL_INITIAL}};
     for (size_t i = 0; i < sizeof variant / sizeof *variant; i++) {
         graphs_scene s;
@@ -388,19 +388,20 @@ TEST(graphs_batches) {
 /* Activations are the gradient of a Lagrangian: their Jacobian is symmetric, and steps go down. */
 TEST(graphs_norms) {
     static const int list[] = {1, 0};
-    for (int norm = BASIN_NORM_LAYER; norm <= BASIN_NORM_GRAPH; norm++) {
+    for (int norm = 0; norm < 3; norm++) { /* of layers, without means, of graphs */
         graphs_scene s;
         basin_graph_net_config config = {
-            .block = {.norm = (basin_norm)norm, .neighbour_heads = 2, .degree_scalers = true}};
+            .block = {.norm = norm == 1 ? BASIN_NORM_RMS : BASIN_NORM_LAYER},
+            .graph = {.graph_norm = norm == 2, .neighbour_heads = 2, .degree_scalers = true}};
         graphs_open_as(&s, "ref", list, 2, (room){0}, config);
         own_pairs(&s);
         int64_t tokens = basin_expr_shape(s.batch.source).dim[0], D = tiny.dim;
-        basin_block_bound bound = {.block = &s.model.block[0],
-                                   .pattern = &s.batch.pattern,
-                                   .features = s.batch.edge_features,
-                                   .strength = s.batch.strength,
-                                   .owner = s.batch.owner,
-                                   .share = s.batch.share};
+        basin_block_graph_inputs inputs = {.features = s.batch.edge_features,
+                                           .strength = s.batch.strength,
+                                           .owner = s.batch.owner,
+                                           .share = s.batch.share};
+        basin_block_bound bound = {
+            .block = &s.model.block[0], .pattern = &s.batch.pattern, .graph = &inputs};
         basin_energy energy = basin_block_energy(&bound);
         basin_expr x = lab_state(&s.lab, "x", BASIN_SHAPE(tokens, D));
         basin_expr u = lab_state(&s.lab, "u", BASIN_SHAPE(tokens, D));

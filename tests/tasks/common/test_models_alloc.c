@@ -2,6 +2,7 @@
  * each time, nothing leaks, nothing is forgotten. `make test-slow` lets all of them fail. */
 #include "basin/train.h"
 #include "engine/expr/graph.h"
+#include "engine/train/optimizer.h"
 #include "support/alloc_fail.h"
 #include "support/test.h"
 #include "tasks/nodes/anomaly.h"

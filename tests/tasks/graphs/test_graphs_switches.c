@@ -2,6 +2,7 @@
  * edge, noise in evaluation; and what files that do not know them mean. */
 #include <math.h>
 
+#include "base/pairs.h"
 #include "support/folder.h"
 #include "tasks/graphs/graph_world.h"
 

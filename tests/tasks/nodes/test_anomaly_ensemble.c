@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/bundle.h"
 #include "support/folder.h"
 #include "tasks/nodes/fraud.h"
 

@@ -21,11 +21,10 @@ def _read(path):
 
 
 def _metadata(bundle):
-    pairs = (
-        (lib.basin_bundle_meta_key(bundle, i), lib.basin_bundle_meta_value(bundle, i))
-        for i in range(lib.basin_bundle_meta_count(bundle))
-    )
-    return {text(key): text(value) for key, value in pairs}
+    pairs, value = {}, ffi.new("char **")
+    while key := lib.basin_bundle_meta_at(bundle, len(pairs), value):
+        pairs[text(key)] = text(value[0])
+    return pairs
 
 
 def _write(path, bundle, metadata):

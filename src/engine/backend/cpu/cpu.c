@@ -96,7 +96,7 @@ static const basin_backend_table table = {
     .fuse = true,
     .parts = true,
     .narrow_size = sizeof(uint16_t),
-    .narrow_least = 0x1p20,
+    .narrow_min = 0x1p20,
     .narrow_lacks = narrow_lacks,
     BASIN_HOST_MEMORY,
     .packed_bytes = basin_cpu_packed_bytes,

@@ -13,8 +13,7 @@ typedef struct pairs {
 
 static int64_t max_pairs(const basin_call *call) {
     bool list = call->in[BASIN_VAL_ROW].block >= 0;
-    int keys = call->attr.packed_b ? BASIN_VAL_Q : BASIN_VAL_K;
-    return list ? call->in[BASIN_VAL_ROW + 1].shape.dim[0] : call->in[keys].shape.dim[1];
+    return list ? call->in[BASIN_VAL_ROW + 1].shape.dim[0] : call->in[BASIN_VAL_K].shape.dim[1];
 }
 
 size_t basin_ref_values_scratch(const basin_call *call) {
@@ -132,7 +131,7 @@ static void spread(const pairs *x, const basin_values *at, place w) {
 }
 
 void basin_ref_values(const basin_frame *frame) {
-    const basin_values at = basin_values_of(frame->call, frame->in, frame->out, sizeof(double));
+    const basin_values at = basin_values_of(frame->call, frame->in, frame->out);
     basin_ref_csr csr = {at.row, at.key, at.queries, at.keys, at.pairs};
     double *scratch = frame->workspace;
     int64_t max = max_pairs(frame->call);

@@ -2,6 +2,7 @@
  * of the scores, the force, the reverse of the force. The energy of the paper's equation 3 is
  * -sum(lse / beta); its gradient with respect to Q and K holds both terms of the update. */
 #include "base/shape.h"
+#include "base/sized.h"
 #include "engine/expr/graph.h"
 
 static bool pattern_is_list(const basin_pattern *p) { return p->row != NULL; }
@@ -76,16 +77,29 @@ static bool check_heads(basin_expr q, basin_expr k, basin_expr beta, basin_expr 
     return true;
 }
 
-/* `scale` multiplies the scores, or is added to them. */
-static basin_expr attention_lse(basin_expr q, basin_expr k, basin_expr beta, basin_expr scale,
-                                bool added, basin_expr mix, const basin_pattern *pattern) {
+static bool check_options(basin_graph *graph, const basin_lse_options *options) {
+    basin_error error = {0};
+    if (BASIN_SIZE_CHECK(options, "basin_lse_options", &error))
+        return basin_graph_fail(graph, error.status, "%s", error.text);
+    if (options && options->scale && options->bias)
+        return basin_graph_fail(graph, BASIN_UNSUPPORTED,
+                                "attention: multipliers %s and biases %s, expected one of them",
+                                basin_expr_text(options->scale), basin_expr_text(options->bias));
+    return true;
+}
+
+basin_expr basin_attention_lse(basin_expr q, basin_expr k, basin_expr beta,
+                               const basin_pattern *pattern, const basin_lse_options *options) {
     if (!pattern) pattern = &BASIN_ALL_PAIRS;
     if (!q || !k || !beta || !(k = with_halo(k, pattern))) return NULL;
+    if (!check_options(q->graph, options)) return NULL;
+    basin_expr mix = options ? options->mix : NULL, bias = options ? options->bias : NULL;
+    basin_expr scale = bias ? bias : options ? options->scale : NULL;
     basin_expr q4 = basin_as_batch(q, "q"), k4 = basin_as_batch(k, "k");
     if (!q4 || !k4) return NULL;
     const int64_t *dim = q4->shape.dim;
     int64_t pairs = count_pairs(pattern, q->graph, dim[0], dim[1], k4->shape.dim[1]);
-    if (pairs < 0 || !check_heads(q4, k4, beta, scale, added, mix, pairs)) return NULL;
+    if (pairs < 0 || !check_heads(q4, k4, beta, scale, bias, mix, pairs)) return NULL;
     basin_expr in[BASIN_ATT_PAIR + 1] = {[BASIN_ATT_Q] = q4,
                                          [BASIN_ATT_K] = k4,
                                          [BASIN_ATT_BETA] = beta,
@@ -98,20 +112,10 @@ static basin_expr attention_lse(basin_expr q, basin_expr k, basin_expr beta, bas
                                          [BASIN_ATT_PAIR] = pattern->pair};
     basin_attr attr = {.exclude_self = !pattern_is_list(pattern) && pattern->exclude_self,
                        .causal = pattern->causal,
-                       .added = scale && added};
+                       .added = bias};
     basin_expr lse = basin_node_single(q->graph, BASIN_OP_ATTENTION, &attr, in, BASIN_ATT_PAIR + 1,
                                        BASIN_SHAPE(dim[0], dim[1], dim[2]));
     return basin_reshape(lse, basin_shape_drop(q->shape, q->shape.rank - 1, 1));
-}
-
-basin_expr basin_attention_lse(basin_expr q, basin_expr k, basin_expr beta, basin_expr scale,
-                               basin_expr mix, const basin_pattern *pattern) {
-    return attention_lse(q, k, beta, scale, false, mix, pattern);
-}
-
-basin_expr basin_attention_lse_biased(basin_expr q, basin_expr k, basin_expr beta, basin_expr bias,
-                                      basin_expr mix, const basin_pattern *pattern) {
-    return attention_lse(q, k, beta, bias, true, mix, pattern);
 }
 
 /* From the log-sum-exp to the force. */

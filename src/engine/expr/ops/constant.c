@@ -4,18 +4,15 @@
 
 basin_expr basin_constant(basin_graph *graph, const basin_tensor *tensor) {
     if (!graph || !tensor) return NULL;
-    if (tensor->dtype == BASIN_F64)
-        return basin_leaf_data(graph, BASIN_REAL, tensor->shape, tensor->data);
+    if (tensor->dtype == BASIN_F64 || tensor->dtype == BASIN_I32)
+        return basin_leaf_data(graph, tensor->dtype == BASIN_I32 ? BASIN_INDEX : BASIN_REAL,
+                               tensor->shape, tensor->data);
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor wide = {0};
     basin_error error = {0};
     if (basin_tensor_new(&wide, BASIN_F64, tensor->shape, &error) ||
         basin_tensor_convert(&wide, tensor, &error))
         return basin_graph_fail(graph, error.status, "a constant: %s", error.text);
     return basin_leaf_data(graph, BASIN_REAL, wide.shape, wide.data);
-}
-
-basin_expr basin_index_constant(basin_graph *graph, const int32_t *number, basin_shape shape) {
-    return basin_leaf_data(graph, BASIN_INDEX, shape, number);
 }
 
 basin_expr basin_arange(basin_graph *graph, int64_t count) {

@@ -1,4 +1,4 @@
-/* Moving numbers: reshape, permute, slice, concatenate, gather; the reverse of each. */
+/* Moving numbers: reshape, permute, slice, concatenate, take; the reverse of each. */
 #include "base/shape.h"
 #include "base/try.h"
 #include "engine/expr/graph.h"
@@ -176,12 +176,13 @@ BASIN_RULE(concat) {
     }
 }
 
-basin_expr basin_gather(basin_expr table, basin_expr index) {
+/* Rows of a table by index. */
+static basin_expr gather(basin_expr table, basin_expr index) {
     basin_attr attr = {0};
-    if (!table || !index) return NULL;
-    if (index->kind != BASIN_INDEX || index->shape.rank != 1 || table->shape.rank < 1)
+    if (!table) return NULL;
+    if (index->kind != BASIN_INDEX || index->shape.rank != 1)
         return basin_graph_fail(table->graph, BASIN_BAD_SHAPE,
-                                "gather: rows of %s by %s, which must be an index tensor [n]",
+                                "take: rows of %s by %s, which must be an index tensor [n]",
                                 basin_expr_text(table), basin_expr_text(index));
     basin_shape shape = table->shape;
     shape.dim[0] = index->shape.dim[0];
@@ -210,7 +211,7 @@ basin_expr basin_scatter(basin_expr values, basin_expr index, int64_t rows) {
 }
 
 BASIN_RULE(scatter) {
-    if (want[0]) grad[0] = basin_gather(cotangent[0], node->in[1]);
+    if (want[0]) grad[0] = gather(cotangent[0], node->in[1]);
 }
 
 /* ---- rows of other parts ---- */
@@ -238,8 +239,8 @@ BASIN_RULE(exchange) {
     if (want[0]) grad[0] = exchange(cotangent[0], node->in[0]->shape.dim[0]);
 }
 
-/* Arranging numbers along one axis: strides, flips, rolls, stacks, diagonals, rows by index,
- * running sums. Formulas of the operations of move.c, so that their gradients follow. */
+/* Arranging numbers along one axis: strides, rolls, stacks, diagonals, elements by index, running
+ * sums. Formulas of the operations of move.c, so that their gradients follow. */
 
 basin_expr basin_expand_dims(basin_expr a, int axis, int count) {
     if (!a) return NULL;
@@ -281,21 +282,33 @@ basin_expr basin_stack(const basin_expr *parts, int count, int axis) {
     return basin_concat(wide, count, axis);
 }
 
+/* By index: for steps backwards. */
+static basin_expr take_steps(basin_expr a, int axis, int64_t start, int64_t count, int64_t step) {
+    BASIN_FREE_AT_EXIT int32_t *from =
+        start <= INT32_MAX ? basin_array_new((size_t)count, sizeof *from) : NULL;
+    if (!from)
+        return basin_graph_fail(a->graph, BASIN_NO_MEMORY, "out of memory for an expression");
+    for (int64_t i = 0; i < count; i++) from[i] = (int32_t)(start + i * step);
+    return basin_take(a, axis, basin_leaf_data(a->graph, BASIN_INDEX, BASIN_SHAPE(count), from));
+}
+
 /* Every step-th element is the first of its group of `step`. */
-basin_expr basin_stride(basin_expr a, int axis, int64_t start, int64_t step) {
+basin_expr basin_stride(basin_expr a, int axis, int64_t start, int64_t count, int64_t step) {
     if (!a || (axis = basin_axis(a, axis, "stride")) < 0) return NULL;
-    int64_t n = a->shape.dim[axis];
-    if (start < 0 || start > n || step < 1)
-        return basin_graph_fail(a->graph, BASIN_BAD_VALUE,
-                                "stride: every element %lld from %lld on of axis %d of %s",
-                                (long long)step, (long long)start, axis, basin_expr_text(a));
+    int64_t n = a->shape.dim[axis], room = step > 0 ? n - 1 - start : start;
+    if (start < 0 || start > n || count < 0 || step == 0 || step == INT64_MIN ||
+        (count > 0 && (start == n || (count - 1) > room / (step > 0 ? step : -step))))
+        return basin_graph_fail(
+            a->graph, BASIN_BAD_SHAPE,
+            "stride: %lld elements from %lld on in steps of %lld of axis %d of %s",
+            (long long)count, (long long)start, (long long)step, axis, basin_expr_text(a));
     if (a->shape.rank >= BASIN_MAX_RANK)
         return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "stride: %s has no room for an axis",
                                 basin_expr_text(a));
-    if (step == 1) return basin_slice(a, axis, start, n - start);
-    if (step >= n - start) return basin_slice(a, axis, start, n > start);
-    int64_t count = (n - start + step - 1) / step, over = count * step - (n - start);
-    a = basin_pad(basin_slice(a, axis, start, n - start), axis, 0, over);
+    if (step == 1 || count <= 1) return basin_slice(a, axis, start, count);
+    if (step < 0) return take_steps(a, axis, start, count, step);
+    int64_t whole = count * step, there = whole < n - start ? whole : n - start;
+    a = basin_pad(basin_slice(a, axis, start, there), axis, 0, whole - there);
     if (!a) return NULL;
     basin_shape groups = a->shape, shape = groups;
     for (int i = groups.rank++; i > axis + 1; i--) groups.dim[i] = groups.dim[i - 1];
@@ -315,18 +328,7 @@ basin_expr basin_roll(basin_expr a, int axis, int64_t by) {
 
 basin_expr basin_take(basin_expr a, int axis, basin_expr index) {
     if (!a || !index || (axis = basin_axis(a, axis, "take")) < 0) return NULL;
-    return move_axis(basin_gather(move_axis(a, axis, 0), index), 0, axis);
-}
-
-basin_expr basin_flip(basin_expr a, int axis) {
-    if (!a || (axis = basin_axis(a, axis, "flip")) < 0) return NULL;
-    int64_t n = a->shape.dim[axis];
-    BASIN_FREE_AT_EXIT int32_t *from =
-        n <= INT32_MAX ? basin_array_new((size_t)n, sizeof *from) : NULL;
-    if (!from)
-        return basin_graph_fail(a->graph, BASIN_NO_MEMORY, "out of memory for an expression");
-    for (int64_t i = 0; i < n; i++) from[i] = (int32_t)(n - 1 - i);
-    return basin_take(a, axis, basin_index_constant(a->graph, from, BASIN_SHAPE(n)));
+    return move_axis(gather(move_axis(a, axis, 0), index), 0, axis);
 }
 
 /* The elements (i, i) of the last two axes, n of them, are every (n + 1)-th of the matrix. */
@@ -344,7 +346,7 @@ basin_expr basin_diagonal(basin_expr a, int axis, int other) {
     basin_shape flat = a->shape;
     flat.rank--;
     flat.dim[flat.rank - 1] = n * n;
-    return basin_stride(basin_reshape(a, flat), -1, 0, n + 1);
+    return basin_stride(basin_reshape(a, flat), -1, 0, n, n + 1);
 }
 
 /* Sums of 1, 2, 4, .. elements in turn: as exact as a tree, a step for each bit of the length. */

@@ -329,11 +329,10 @@ basin_expr basin_conv2d(basin_expr x, basin_expr kernel, int stride, bool same) 
 }
 
 /* [B, h', w', C, cells of a window] */
-static basin_expr pool(basin_expr x, int window, int stride, const char *what) {
-    if (!x) return NULL;
+static basin_expr pool_cells(basin_expr x, int window, int stride) {
     basin_shape s = x->shape;
     if (s.rank != 4 || window < 1 || stride < 1 || s.dim[1] < window || s.dim[2] < window)
-        return bad_window(x, what, basin_shape_text(BASIN_SHAPE(window, window)));
+        return bad_window(x, "pool2d", basin_shape_text(BASIN_SHAPE(window, window)));
     x = patches(x, window, window, stride);
     if (!x) return NULL;
     basin_shape cells = {5,
@@ -341,14 +340,10 @@ static basin_expr pool(basin_expr x, int window, int stride, const char *what) {
     return basin_axis_last(basin_reshape(x, cells), 3);
 }
 
-basin_expr basin_avgpool2d(basin_expr x, int window, int stride) {
-    return basin_mean(pool(x, window, stride, "avgpool2d"), -1, 1);
-}
-
-/* The first of equal maxima has the gradient. */
-basin_expr basin_maxpool2d(basin_expr x, int window, int stride) {
-    basin_expr cells = pool(x, window, stride, "maxpool2d");
-    if (!cells) return NULL;
+basin_expr basin_pool2d(basin_expr x, basin_pool kind, int window, int stride) {
+    if (!x || kind == BASIN_POOL_NONE) return x;
+    basin_expr cells = pool_cells(x, window, stride);
+    if (!cells || kind == BASIN_POOL_AVERAGE) return basin_mean(cells, -1, 1);
     basin_expr first = basin_one_hot(basin_argmax(cells, -1), cells->shape.dim[4]);
     return basin_sum(basin_where(first, cells, basin_scalar(cells->graph, 0)), -1, 1);
 }

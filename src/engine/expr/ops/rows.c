@@ -115,14 +115,17 @@ BASIN_RULE(softmax) {
  * definition. */
 
 basin_expr basin_layernorm(basin_expr x, basin_expr gamma, basin_expr delta, double epsilon) {
-    if (!x || !gamma || !delta) return NULL;
+    if (!x || !gamma) return NULL;
+    if (!delta && x->shape.rank > 0)
+        delta = basin_full(x->graph, BASIN_SHAPE(x->shape.dim[x->shape.rank - 1]), 0);
     bool each = gamma->shape.rank != 0;
     if (x->shape.rank < 1 || (each && !basin_shape_equal(gamma->shape, delta->shape)) ||
         delta->shape.rank != 1 || delta->shape.dim[0] != x->shape.dim[x->shape.rank - 1])
         return basin_graph_fail(x->graph, BASIN_BAD_SHAPE,
                                 "layernorm: x %s, gamma %s, delta %s; expected [.., D], [] or [D], "
                                 "[D]",
-                                basin_expr_text(x), basin_expr_text(gamma), basin_expr_text(delta));
+                                basin_expr_text(x), basin_expr_text(gamma),
+                                delta ? basin_expr_text(delta) : "0");
     basin_attr attr = {.value = epsilon};
     return basin_node_single(x->graph, BASIN_OP_LAYERNORM, &attr, (basin_expr[]){x, gamma, delta},
                              3, x->shape);
@@ -206,33 +209,34 @@ BASIN_RULE(threshold) {
     grad[0] = basin_mul(basin_as_column(cotangent[0]), basin_div(w, sum));
 }
 
-basin_expr basin_sparsemax(basin_expr a) { return excess(a, 1, "sparsemax"); }
-
-basin_expr basin_entmax15(basin_expr a) {
-    return basin_square(excess(basin_scale(a, 0.5), 2, "entmax15"));
+/* r of the formulas above, before its square or its sum. */
+static basin_expr sparse_root(basin_expr a, basin_sparse_kind kind) {
+    switch (kind) {
+    case BASIN_SPARSE_SPARSEMAX: return excess(a, 1, "sparsemax");
+    case BASIN_SPARSE_ENTMAX15: return excess(basin_scale(a, 0.5), 2, "entmax15");
+    case BASIN_SPARSE_NORMMAX2: return excess(a, 2, "normmax2");
+    }
+    return basin_graph_fail(basin_expr_graph(a), BASIN_BAD_VALUE,
+                            "sparse_softmax: no kind has the number %d", (int)kind);
 }
 
-basin_expr basin_normmax2(basin_expr a) {
-    basin_expr r = excess(a, 2, "normmax2");
-    return r ? basin_div(r, basin_as_column(basin_sum(r, -1, 1))) : NULL;
+basin_expr basin_sparse_softmax(basin_expr a, basin_sparse_kind kind) {
+    basin_expr r = a ? sparse_root(a, kind) : NULL;
+    if (!r || kind == BASIN_SPARSE_SPARSEMAX) return r;
+    if (kind == BASIN_SPARSE_ENTMAX15) return basin_square(r);
+    return basin_div(r, basin_as_column(basin_sum(r, -1, 1)));
 }
 
-/* p.z - |p|^2/2 + 1/2 */
-basin_expr basin_sparsemax_conjugate(basin_expr a) {
-    basin_expr p = basin_sparsemax(a);
-    basin_expr inner = basin_mul(p, basin_sub(a, basin_scale(p, 0.5)));
-    return p ? basin_offset(basin_sum(inner, -1, 1), 0.5) : NULL;
-}
-
-/* p.z - (sum r^3 - 1) 4/3, of which r^3 is written without a root of p. */
-basin_expr basin_entmax15_conjugate(basin_expr a) {
-    basin_expr r = excess(basin_scale(a, 0.5), 2, "entmax15_conjugate");
-    basin_expr inner = basin_mul(basin_square(r), basin_sub(a, basin_scale(r, 4.0 / 3)));
-    return r ? basin_offset(basin_sum(inner, -1, 1), 4.0 / 3) : NULL;
-}
-
-basin_expr basin_normmax2_conjugate(basin_expr a) {
-    return basin_offset(threshold(a, 2, "normmax2_conjugate"), 1);
+/* sparsemax: p.z - |p|^2/2 + 1/2. entmax 1.5: p.z - (sum r^3 - 1) 4/3, of which r^3 is written
+ * without a root of p. */
+basin_expr basin_sparse_conjugate(basin_expr a, basin_sparse_kind kind) {
+    if (kind == BASIN_SPARSE_NORMMAX2) return basin_offset(threshold(a, 2, "normmax2"), 1);
+    basin_expr r = a ? sparse_root(a, kind) : NULL;
+    if (!r) return NULL;
+    bool square = kind == BASIN_SPARSE_ENTMAX15;
+    basin_expr rest = basin_sub(a, basin_scale(r, square ? 4.0 / 3 : 0.5));
+    basin_expr inner = basin_mul(square ? basin_square(r) : r, rest);
+    return basin_offset(basin_sum(inner, -1, 1), square ? 4.0 / 3 : 0.5);
 }
 
 /* Log-sum-exp and softmax over the keys that causal queries see, for scores that are in memory,

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/shape.h"
+#include "base/sized.h"
 #include "engine/expr/graph.h"
 
 basin_expr basin_as_batch(basin_expr a, const char *what) {
@@ -64,67 +65,66 @@ static basin_expr as_slopes(basin_expr bias, basin_shape all) {
                             basin_expr_text(bias), basin_shape_text(all));
 }
 
-/* Multiplies q by a scale of [] or [H], and returns the number that is left for the operation. */
-static double apply_scale(basin_expr *q, basin_expr scale) {
+/* Multiplies q by a beta of [] or [H], and returns the number that is left for the operation. */
+static double apply_beta(basin_expr *q, basin_expr beta) {
     const int64_t *dim = (*q)->shape.dim;
-    if (!scale) return dim[3] > 0 ? 1 / sqrt((double)dim[3]) : 1;
-    if (basin_expr_is_const(scale)) return scale->node->attr.value;
-    if (scale->shape.rank > 0 && !basin_shape_equal(scale->shape, BASIN_SHAPE(dim[2])))
-        *q = basin_graph_fail(scale->graph, BASIN_BAD_SHAPE,
-                              "attention: scale is %s, expected [%lld]", basin_expr_text(scale),
-                              (long long)dim[2]);
+    if (!beta) return dim[3] > 0 ? 1 / sqrt((double)dim[3]) : 1;
+    if (basin_expr_is_const(beta)) return beta->node->attr.value;
+    if (beta->shape.rank > 0 && !basin_shape_equal(beta->shape, BASIN_SHAPE(dim[2])))
+        *q =
+            basin_graph_fail(beta->graph, BASIN_BAD_SHAPE, "attention: beta is %s, expected [%lld]",
+                             basin_expr_text(beta), (long long)dim[2]);
     else
-        *q = basin_mul(*q, scale->shape.rank > 0 ? basin_as_column(scale) : scale);
+        *q = basin_mul(*q, beta->shape.rank > 0 ? basin_as_column(beta) : beta);
     return 1;
 }
 
-basin_expr basin_softmax_attention(basin_expr q, basin_expr k, basin_expr v, basin_expr scale,
-                                   basin_expr bias, const basin_pattern *pattern) {
+/* Dropout as an operand and attributes; false, and an error in the graph, where it does not fit. */
+static bool apply_dropout(basin_attr *attr, basin_expr *seed, const basin_softmax_options *options,
+                          const basin_pattern *pattern) {
+    if (!options->seed || options->dropout == 0) return true;
+    basin_graph *graph = options->seed->graph;
+    if (!(options->dropout > 0 && options->dropout < 1))
+        return basin_graph_fail(graph, BASIN_BAD_VALUE, "dropout of %g, expected 0 <= rate < 1",
+                                options->dropout);
+    if (pattern->row)
+        return basin_graph_fail(graph, BASIN_UNSUPPORTED,
+                                "attention: dropout over a list of pairs, expected all pairs");
+    if (!basin_is_seed(options->seed)) return false;
+    *seed = options->seed, attr->drop = options->dropout, attr->stream = ++graph->streams;
+    return true;
+}
+
+basin_expr basin_softmax_attention(basin_expr q, basin_expr k, basin_expr v,
+                                   const basin_pattern *pattern,
+                                   const basin_softmax_options *options) {
     if (!q || !k || !v) return NULL;
+    basin_error error = {0};
+    if (BASIN_SIZE_CHECK(options, "basin_softmax_options", &error))
+        return basin_graph_fail(q->graph, error.status, "%s", error.text);
     if (!pattern) pattern = &BASIN_ALL_PAIRS;
+    if (!options) options = &(basin_softmax_options){0};
     basin_shape shape = q->shape;
-    basin_expr in[BASIN_VAL_PAIR + 1] = {basin_as_batch(q, "q"), basin_as_batch(k, "k"),
+    basin_expr in[BASIN_VAL_SEED + 1] = {basin_as_batch(q, "q"), basin_as_batch(k, "k"),
                                          basin_as_batch(v, "v")};
     if (!in[0] || !in[1] || !in[2] || !check_tokens(in[0], in[1], in[2], pattern)) return NULL;
     if (pattern->row && !check_list(in[0], in[1], pattern)) return NULL;
-    basin_attr attr = {.value = apply_scale(&in[BASIN_VAL_Q], scale),
+    basin_attr attr = {.value = apply_beta(&in[BASIN_VAL_Q], options->beta),
                        .exclude_self = !pattern->row && pattern->exclude_self,
                        .causal = pattern->causal};
     basin_expr list[] = {pattern->row, pattern->key, pattern->column, pattern->query,
                          pattern->pair};
     for (int i = 0; i < 5; i++) in[BASIN_VAL_ROW + i] = pattern->row ? list[i] : NULL;
-    if (!in[BASIN_VAL_Q]) return NULL;
-    if (bias && !(in[BASIN_VAL_BIAS] = as_slopes(bias, slopes_of(in)))) return NULL;
+    if (!in[BASIN_VAL_Q] || !apply_dropout(&attr, &in[BASIN_VAL_SEED], options, pattern))
+        return NULL;
+    if (options->bias && !(in[BASIN_VAL_BIAS] = as_slopes(options->bias, slopes_of(in))))
+        return NULL;
     basin_shape out = in[BASIN_VAL_Q]->shape;
     shape.dim[shape.rank - 1] = out.dim[3] = v->shape.dim[v->shape.rank - 1];
     return basin_reshape(
-        basin_node_single(q->graph, BASIN_OP_VALUES, &attr, in, BASIN_VAL_PAIR + 1, out), shape);
-}
-
-basin_expr basin_softmax_attention_packed(basin_expr qkv, int64_t heads, double drop,
-                                          basin_expr seed, const basin_pattern *pattern) {
-    if (!qkv) return NULL;
-    basin_shape s = qkv->shape;
-    if (s.rank != 3 || heads < 1 || s.dim[2] % (3 * heads) != 0)
-        return basin_graph_fail(qkv->graph, BASIN_BAD_SHAPE,
-                                "attention of %lld heads: %s, expected [batch, tokens, 3 H Y]",
-                                (long long)heads, basin_expr_text(qkv));
-    int64_t width = s.dim[2] / (3 * heads);
-    basin_attr attr = {.value = 1 / sqrt((double)width),
-                       .exclude_self = pattern->exclude_self,
-                       .causal = pattern->causal,
-                       .packed_b = true};
-    basin_expr in[BASIN_VAL_SEED + 1] = {
-        basin_reshape(qkv, BASIN_SHAPE(s.dim[0], s.dim[1], 3 * heads, width))};
-    if (seed && drop != 0) {
-        if (!(drop > 0 && drop < 1))
-            return basin_graph_fail(qkv->graph, BASIN_BAD_VALUE,
-                                    "dropout of %g, expected 0 <= rate < 1", drop);
-        if (!basin_is_seed(seed)) return NULL;
-        in[BASIN_VAL_SEED] = seed, attr.drop = drop, attr.stream = ++qkv->graph->streams;
-    }
-    return basin_node_single(qkv->graph, BASIN_OP_VALUES, &attr, in, BASIN_VAL_SEED + 1,
-                             BASIN_SHAPE(s.dim[0], s.dim[1], heads, width));
+        basin_node_single(q->graph, BASIN_OP_VALUES, &attr, in,
+                          in[BASIN_VAL_SEED] ? BASIN_VAL_SEED + 1 : BASIN_VAL_PAIR + 1, out),
+        shape);
 }
 
 /* The sum of all gradients of a bias over what it is repeated along. */

@@ -52,7 +52,7 @@ static bool is_large(const narrowing *n, const basin_ir_instruction *instruction
         return (double)size[0] * (double)size[1] * (double)size[2] * (double)size[3] >= n->min;
     }
     if (is_values(instruction->op)) {
-        int keys = instruction->in[instruction->attr.packed_b ? BASIN_VAL_Q : BASIN_VAL_K];
+        int keys = instruction->in[BASIN_VAL_K];
         double seen = instruction->in[BASIN_VAL_ROW] < 0 ? (double)ir->value[keys].shape.dim[1] : 0;
         return seen > 0 && count_of(ir, instruction->in[BASIN_VAL_Q]) * seen >= n->min;
     }

@@ -208,8 +208,7 @@ static bool is_values_reverse(const basin_ir *ir, const basin_ir_instruction *va
     const basin_attr *a = &values->attr, *b = &reverse->attr;
     if (values->op != BASIN_OP_VALUES || reverse->in[BASIN_VAL_ROW] >= 0 || a->value != b->value ||
         a->drop != b->drop || a->stream != b->stream || a->causal != b->causal ||
-        a->exclude_self != b->exclude_self || a->transpose_a != b->transpose_a ||
-        a->packed_b != b->packed_b)
+        a->exclude_self != b->exclude_self || a->transpose_a != b->transpose_a)
         return false;
     for (int i = 0; i < BASIN_VAL_C; i++)
         if (!is_same(ir, i < values->ins ? values->in[i] : -1, reverse->in[i])) return false;
@@ -224,12 +223,10 @@ basin_status basin_ir_keep_values(basin_ir *ir) {
         if (!is_values_reverse(ir, values, reverse)) continue;
         if (values->outs == 1) {
             int q = values->in[BASIN_VAL_Q], k = values->in[BASIN_VAL_K];
-            bool packed = values->attr.packed_b;
-            int made = basin_ir_value_new(ir,
-                                          basin_values_kept(&ir->value[q].shape,
-                                                            &ir->value[packed ? q : k].shape,
-                                                            packed, values->attr.drop > 0),
-                                          BASIN_REAL);
+            int made = basin_ir_value_new(
+                ir,
+                basin_values_kept(&ir->value[q].shape, &ir->value[k].shape, values->attr.drop > 0),
+                BASIN_REAL);
             if (made < 0) return BASIN_NO_MEMORY;
             ir->value[made].producer = (int)(values - ir->instruction);
             values->out[values->outs++] = made;

@@ -11,7 +11,7 @@ enum { NAME = 320 };
 /* ---- states by prefix ---- */
 
 static bool has_state(const basin_store *store, const char *name) {
-    for (int i = 0; i < basin_store_count(store); i++)
+    for (int i = 0; basin_store_name(store, i); i++)
         if (!strcmp(basin_store_name(store, i), name)) return true;
     return false;
 }
@@ -141,7 +141,7 @@ static void convergence(fields *f, const char *name, basin_convergence *r) {
     fields in = inside(f, name);
     count(&in, "points", &r->points);
     count(&in, "steps", &r->steps);
-    count(&in, "most_steps", &r->most_steps);
+    count(&in, "most_steps", &r->max_steps);
     count(&in, "restless", &r->not_converged);
     number(&in, "change", &r->change);
     count(&in, "solutions", &r->solutions);
@@ -251,7 +251,7 @@ static basin_status read_state(basin_run_state *at, const basin_bundle *bundle,
 
 static basin_status add_states(basin_bundle *bundle, const basin_run_task *task,
                                basin_error *error) {
-    for (int i = 0; i < basin_store_count(task->store); i++) {
+    for (int i = 0; basin_store_name(task->store, i); i++) {
         const char *name = basin_store_name(task->store, i);
         if (parameter_of(task->params, name))
             BASIN_TRY(basin_state_add(bundle, task->store, name, error));

@@ -216,7 +216,7 @@ size_t basin_plan_bytes(const basin_plan *plan) {
 basin_status basin_run_hold(const basin_run *run, size_t bytes, const char *advice,
                             basin_error *error) {
     size_t allowed = basin_run_memory(run);
-    bool device = !strcmp(basin_backend_name(run->training.backend), "cuda");
+    bool device = !strcmp(basin_backend_info_of(run->training.backend).name, "cuda");
     if (bytes <= allowed || (device && !run->training.memory)) return BASIN_OK;
     const double gib = 1 << 30;
     return basin_fail(error, BASIN_NO_MEMORY,
@@ -342,7 +342,7 @@ static double worse(double a, double b) { return a <= b || isnan(b) ? b : a; }
 void basin_convergence_add(basin_convergence *sum, const basin_convergence *more) {
     sum->points += more->points;
     sum->steps += more->steps;
-    if (more->most_steps > sum->most_steps) sum->most_steps = more->most_steps;
+    if (more->max_steps > sum->max_steps) sum->max_steps = more->max_steps;
     sum->not_converged += more->not_converged;
     sum->change = worse(sum->change, more->change);
     sum->solutions += more->solutions;
@@ -354,7 +354,7 @@ void basin_convergence_add(basin_convergence *sum, const basin_convergence *more
 void basin_convergence_log(basin_json *line, const basin_convergence *r) {
     if (!r->points) return;
     basin_json_number(line, "rest_steps", (double)r->steps / (double)r->points);
-    basin_json_integer(line, "rest_most_steps", r->most_steps);
+    basin_json_integer(line, "rest_most_steps", r->max_steps);
     basin_json_number(line, "rest_change", r->change);
     basin_json_integer(line, "restless", r->not_converged);
     if (!r->solutions) return;
@@ -372,7 +372,7 @@ bool basin_convergence_describe(char *text, size_t size, const basin_convergence
                               "up to %.2g of a token were left; more rest_steps or another alpha "
                               "may help",
                               (long long)r->not_converged, (long long)r->points,
-                              (long long)r->most_steps, r->change);
+                              (long long)r->max_steps, r->change);
     if (r->unsolved && at < size)
         snprintf(text + at, size - at,
                  "%s%lld of %lld gradients at fixed points are inexact, their linear systems by up "

@@ -2,6 +2,7 @@
 #include "tasks/common/run/run.h"
 #include "base/file.h"
 #include "base/info.h"
+#include "base/training.h"
 
 #include <errno.h>
 #include <unistd.h>

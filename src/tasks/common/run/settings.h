@@ -15,6 +15,8 @@
 #ifndef BASIN_TRAIN_RUN_SETTINGS_H
 #define BASIN_TRAIN_RUN_SETTINGS_H
 
+#include <string.h>
+
 #include "basin/energy.h"
 #include "basin/tasks/settings.h"
 #include "basin/train.h"
@@ -106,6 +108,12 @@ typedef struct basin_setting_entry {
     X(SWITCH, positive_gamma,                                                                      \
       "Keep the layer norms' gamma above 0 in training: below it the descent climbs.",             \
       .absent = "off", .needs = BASIN_NEEDS_DESCENT)
+
+/* "relu", "power" or "softmax". */
+static inline basin_hopfield basin_hopfield_named(const char *name) {
+    if (!strcmp(name, "power")) return BASIN_HOPFIELD_POWER;
+    return !strcmp(name, "softmax") ? BASIN_HOPFIELD_SOFTMAX : BASIN_HOPFIELD_RELU;
+}
 
 /* The initialisers of a basin_block_config; `s` points to the task's struct. */
 #define BASIN_BLOCK_OF(s)                                                                          \

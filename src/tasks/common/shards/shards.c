@@ -1,5 +1,6 @@
 /* Shards of a batch; see shards.h. */
 #include "tasks/common/shards/shards.h"
+#include "base/training.h"
 
 #include "basin/plan.h"
 #include "basin/train.h"
@@ -129,7 +130,7 @@ basin_status basin_shards_begin(basin_shards *shards, const basin_training_optio
                                 shards->table ? &memory : NULL, error);
 }
 
-basin_status basin_shards_trainer_new(basin_shards *shards, basin_trainer *trainer,
+basin_status basin_shards_trainer_new(basin_shards *shards, basin_trainer **trainer,
                                       const basin_training_options *training, int64_t count,
                                       basin_store *store, const basin_params *params,
                                       basin_expr loss, basin_trainer_spec *spec,
@@ -172,9 +173,10 @@ static basin_status take_all(basin_shards *shards, basin_trainer *trainer, doubl
                              double weight, basin_error *error) {
     float *to = basin_ranks_tree_next(shards->tree);
     double *losses = shards->losses + 2 * (shards->share.first + shards->done++);
-    for (size_t i = 0; i < trainer->gradients.count; i++) {
-        basin_expr state = trainer->gradients.param[i].state;
-        BASIN_TRY(take(to, shards, trainer->store, state, weight, error));
+    basin_trainer_info info = basin_trainer_info_of(trainer);
+    for (size_t i = 0; i < info.gradients->count; i++) {
+        basin_expr state = info.gradients->param[i].state;
+        BASIN_TRY(take(to, shards, info.store, state, weight, error));
         to += count_of(state);
     }
     losses[0] = loss * weight;
@@ -186,7 +188,7 @@ static basin_status take_all(basin_shards *shards, basin_trainer *trainer, doubl
 basin_status basin_shards_add(basin_shards *shards, basin_trainer *trainer, double weight,
                               basin_error *error) {
     double loss;
-    BASIN_TRY(basin_plan_run(trainer->plan, error));
+    BASIN_TRY(basin_plan_run(basin_trainer_plan(trainer), error));
     BASIN_TRY(basin_trainer_loss(&loss, trainer, error));
     return take_all(shards, trainer, loss, weight, error);
 }
@@ -221,18 +223,19 @@ static basin_status sum_losses(basin_shards *shards, double *loss, double *weigh
 /* The sum times `factor` into the states of the gradients. */
 static basin_status give(basin_shards *shards, const basin_trainer *trainer, float *sum,
                          float factor, basin_error *error) {
-    const basin_params *g = &trainer->gradients;
+    basin_trainer_info info = basin_trainer_info_of(trainer);
+    const basin_params *g = info.gradients;
     for (size_t i = 0; i < g->count; i++) {
         basin_expr state = g->param[i].state;
         const char *name = basin_expr_name(state);
         int64_t count = count_of(state);
         if (shards->table)
-            shards->table->scale(shards->backend, basin_store_memory(trainer->store, name, true),
+            shards->table->scale(shards->backend, basin_store_memory(info.store, name, true),
                                  sum, factor, count);
         else {
             for (int64_t k = 0; k < count; k++) sum[k] *= factor;
             basin_tensor tensor = basin_tensor_borrow(sum, BASIN_F32, basin_expr_shape(state));
-            BASIN_TRY(basin_store_write(trainer->store, name, &tensor, error));
+            BASIN_TRY(basin_store_write(info.store, name, &tensor, error));
         }
         sum += count;
     }
@@ -252,7 +255,7 @@ basin_status basin_shards_step(basin_shards *shards, double *loss, double *weigh
 basin_status basin_shards_run(basin_shards *shards, basin_trainer *trainer, int64_t step,
                               basin_shards_write *write, void *context, basin_error *error) {
     double weight;
-    trainer->step = step;
+    basin_trainer_set_step(trainer, step);
     for (int64_t i = 0; i < shards->share.count; i++) {
         BASIN_TRY(write(context, &weight, step, shards->share.first + i, error));
         BASIN_TRY(shards->tree ? basin_shards_add(shards, trainer, weight, error)

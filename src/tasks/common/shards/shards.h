@@ -38,7 +38,7 @@ basin_status basin_shards_begin(basin_shards *shards, const basin_training_optio
 void basin_shards_end(basin_shards *shards);
 
 /* The same, and a trainer for these. */
-basin_status basin_shards_trainer_new(basin_shards *shards, basin_trainer *trainer,
+basin_status basin_shards_trainer_new(basin_shards *shards, basin_trainer **trainer,
                                       const basin_training_options *training, int64_t count,
                                       basin_store *store, const basin_params *params,
                                       basin_expr loss, basin_trainer_spec *spec,

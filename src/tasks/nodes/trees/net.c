@@ -1,6 +1,7 @@
 /* Energy Transformers over rows of a table; see trees.h. */
 
 #include "base/states.h"
+#include "base/training.h"
 #include "tasks/nodes/trees/trees.h"
 
 #include <pthread.h>
@@ -298,7 +299,7 @@ typedef struct fitting {
     basin_row_net *net;
     const basin_trees_data *data;
     engine engine, judge;
-    basin_trainer trainer;
+    basin_trainer *trainer;
     int64_t batch, steps, judges, every; /* validation row of so many that judges */
     int64_t *order;                      /* [trains] */
     float *piece, *number;               /* [batch, features, PIECES] [2, batch] */
@@ -309,7 +310,7 @@ typedef struct fitting {
 } fitting;
 
 static void fitting_free(fitting *f) {
-    basin_trainer_free(&f->trainer);
+    basin_trainer_free_at(&f->trainer);
     engine_free(&f->engine);
     engine_free(&f->judge);
     free(f->order), free(f->piece), free(f->number);
@@ -337,12 +338,12 @@ static basin_status prepare(fitting *f, basin_error *error) {
     f->batch = basin_int_min(BATCH, d->trains);
     f->steps = basin_int_min(MAXIMUM, d->trains / f->batch * LOOKS);
     if (f->steps < MINIMUM) f->steps = MINIMUM;
-    basin_trainer_spec spec = {.adamw = {.beta1 = 0.9,
-                                         .beta2 = 0.999,
-                                         .epsilon = 1e-8,
-                                         .weight_decay = decay,
-                                         .clip = 1,
-                                         .decay_of = basin_decay_matrices},
+    basin_trainer_spec spec = {.optimizer = {.beta1 = 0.9,
+                                             .beta2 = 0.999,
+                                             .epsilon = 1e-8,
+                                             .weight_decay = decay,
+                                             .clip = 1,
+                                             .decay_matrices_only = true},
                                .schedule = {f->steps / 8, f->steps, 0, rate, 0}};
     BASIN_TRY(find_edges(n->edge, d, error));
     BASIN_TRY(BASIN_NEW_RAW(&f->order, d->trains, what, error));
@@ -375,13 +376,13 @@ static basin_status step(fitting *f, int64_t number, basin_error *error) {
     uint64_t seed = f->seed * 0x9e3779b97f4a7c15u + (uint64_t)number;
     int32_t word[2] = {(int32_t)(uint32_t)seed, (int32_t)(uint32_t)(seed >> 32)};
     const engine *e = &f->engine;
-    basin_plan *plan = f->trainer.plan;
+    basin_plan *plan = basin_trainer_plan(f->trainer);
     double loss, part = fmax(1 - average, 1 / (double)(number + 2));
     BASIN_TRY(basin_values_write(plan, e->pieces, f->piece, BASIN_F32, error));
     BASIN_TRY(basin_values_write(plan, e->label, f->number, BASIN_F32, error));
     BASIN_TRY(basin_values_write(plan, e->weight, f->number + f->batch, BASIN_F32, error));
     BASIN_TRY(basin_values_write(plan, e->seed, word, BASIN_I32, error));
-    BASIN_TRY(basin_trainer_step(&loss, &f->trainer, error));
+    BASIN_TRY(basin_trainer_step(&loss, f->trainer, error));
     BASIN_TRY(move_weights(&f->engine, f->now, true, error));
     for (int64_t i = 0; i < n->weights; i++)
         n->weight[i] += (float)part * (f->now[i] - n->weight[i]);

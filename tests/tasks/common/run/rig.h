@@ -18,7 +18,8 @@ enum { ROWS = 6, WIDTH = 5, STEPS = 5, EPOCHS = 4, MEMBERS = 2 };
 typedef struct rig {
     lab lab;
     basin_expr x;
-    basin_trainer trainer;
+    basin_expr loss;
+    basin_trainer *trainer;
     basin_run_task task;
     bool open;          /* the last step's loss is still to be read */
     int64_t steps_left; /* until the watcher asks to stop */
@@ -56,7 +57,7 @@ static inline basin_status rig_settle(void *context, basin_run_sum *sum, basin_e
     double loss;
     if (!r->open) return BASIN_OK;
     r->open = false;
-    basin_status status = basin_trainer_loss(&loss, &r->trainer, error);
+    basin_status status = basin_trainer_loss(&loss, r->trainer, error);
     sum->loss += 2 * loss, sum->weight += 2;
     return status;
 }
@@ -70,9 +71,9 @@ static inline basin_status rig_step(void *context, basin_run_sum *sum, const bas
     basin_random_fill_normal(x, 11 + (uint64_t)place->member, (uint64_t)place->step, 0,
                              ROWS * WIDTH);
     basin_tensor tensor = basin_tensor_borrow(x, BASIN_F32, BASIN_SHAPE(ROWS, WIDTH));
-    if (!status) status = basin_plan_write(r->trainer.plan, r->x, &tensor, error);
-    r->trainer.step = place->step;
-    if (!status) status = basin_trainer_step(NULL, &r->trainer, error);
+    if (!status) status = basin_plan_write(basin_trainer_plan(r->trainer), r->x, &tensor, error);
+    basin_trainer_set_step(r->trainer, place->step);
+    if (!status) status = basin_trainer_step(NULL, r->trainer, error);
     r->open = true;
     if (--r->steps_left == 0) r->stop = true;
     return status;
@@ -119,6 +120,14 @@ static inline void rig_note(void *context, const char *line) {
     snprintf(r->note, sizeof r->note, "%s", line);
 }
 
+static inline void rig_train(rig *r, basin_schedule schedule, const basin_reduction *reduction) {
+    basin_trainer_spec spec = {
+        .optimizer = BASIN_OPTIMIZER_DEFAULT, .schedule = schedule, .reduction = reduction};
+    basin_trainer_free(r->trainer);
+    assert_ok(
+        basin_trainer_new(&r->trainer, r->lab.store, &r->lab.params, r->loss, &spec, &failure));
+}
+
 static inline void rig_open(rig *r, const basin_reduction *reduction) {
     *r = (rig){0};
     lab *l = &r->lab;
@@ -127,12 +136,9 @@ static inline void rig_open(rig *r, const basin_reduction *reduction) {
     basin_expr w = basin_param_add(&l->params, "", "w", BASIN_SHAPE(WIDTH, 3), normal);
     basin_expr b = basin_param_add(&l->params, "", "b", BASIN_SHAPE(3), normal);
     r->x = basin_input(l->graph, "x", BASIN_SHAPE(ROWS, WIDTH));
-    basin_expr loss =
-        basin_mean_all(basin_square(basin_offset(basin_add(basin_matmul(r->x, w), b), -1)));
+    r->loss = basin_mean_all(basin_square(basin_offset(basin_add(basin_matmul(r->x, w), b), -1)));
     basin_schedule schedule = {STEPS, STEPS * EPOCHS, 0, 0.05, 0.001};
-    basin_trainer_spec spec = {
-        .adamw = BASIN_OPTIMIZER_DEFAULT, .schedule = schedule, .reduction = reduction};
-    assert_ok(basin_trainer_new(&r->trainer, l->store, &l->params, loss, &spec, &failure));
+    rig_train(r, schedule, reduction);
     r->watch = (basin_watch){.note = rig_note, .context = r, .stop = rig_stop};
     r->task = (basin_run_task){.context = r,
                                .unit = "rows",
@@ -155,7 +161,7 @@ static inline void rig_open(rig *r, const basin_reduction *reduction) {
 }
 
 static inline void rig_close(rig *r) {
-    basin_trainer_free(&r->trainer);
+    basin_trainer_free(r->trainer);
     lab_close(&r->lab);
 }
 

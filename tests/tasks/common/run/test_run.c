@@ -127,7 +127,7 @@ TEST(a_run_begins_with_a_models_weights) {
     basin_training_options fine = {.from = f.out};
     rig_open(&r, NULL);
     r.task.members = 1, r.task.schedule.peak = 0;
-    r.trainer.schedule = (basin_schedule){0, 1, 0, 0, 0};
+    rig_train(&r, (basin_schedule){0, 1, 0, 0, 0}, NULL);
     assert_ok(rig_run(&outcome, &r, &fine, 1, &failure));
     assert_true(rig_weight(&r) == learnt);
     rig_close(&r);
@@ -302,9 +302,9 @@ TEST(a_checkpoint_without_moments_is_refused) {
     rig_close(&r);
     assert_ok(basin_bundle_read(&whole, f.checkpoint, &failure));
     assert_ok(basin_bundle_new(&part, NULL, &failure));
-    for (size_t i = 0; i < basin_bundle_meta_count(whole); i++)
-        assert_ok(basin_bundle_meta_set(part, basin_bundle_meta_key(whole, i),
-                                        basin_bundle_meta_value(whole, i), &failure));
+    const char *key, *value;
+    for (size_t i = 0; (key = basin_bundle_meta_at(whole, i, &value)); i++)
+        assert_ok(basin_bundle_meta_set(part, key, value, &failure));
     for (size_t i = 0; i < basin_bundle_count(whole); i++) {
         const basin_tensor *t = basin_bundle_at(whole, i);
         basin_tensor borrowed = basin_tensor_borrow(t->data, t->dtype, t->shape);

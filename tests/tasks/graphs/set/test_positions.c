@@ -2,6 +2,7 @@
  * walks, the cache; and batches. */
 #include <math.h>
 
+#include "base/pairs.h"
 #include "basin/random.h"
 #include "support/test.h"
 #include "tasks/graphs/set/graphset.h"

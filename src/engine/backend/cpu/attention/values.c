@@ -55,7 +55,6 @@ static size_t lay_out(dense *d, const basin_values *at, int threads, void *works
     int64_t sets = basin_int_max(1, at->batch * at->shared);
     int64_t groups =
         basin_int_min(basin_int_ceil(MIN_TASKS, sets), basin_int_ceil(at->queries, MIN_GROUP));
-    if (at->packed && (at->out_k || at->out_v)) groups = 1; /* results lie apart */
     *d = (dense){.at = *at, .kernels = basin_attention_kernels_find()};
     d->used[0] = true, d->used[1] = at->order == 2;
     d->used[2] = at->order > 0 && at->c, d->used[3] = at->order == 2 && at->c;
@@ -408,7 +407,7 @@ size_t basin_cpu_values_workspace(const basin_call *call, int threads) {
         if (call->in[i].block >= 0) in[i] = &there;
     for (int i = 0; i < call->outs; i++)
         if (call->out[i].block >= 0) out[i] = &there;
-    basin_values at = basin_values_of(call, in, out, sizeof(float));
+    basin_values at = basin_values_of(call, in, out);
     return basin_cpu_widened_bytes(call) +
            (at.row ? lay_out_list(&l, &at, NULL) : lay_out(&d, &at, threads, NULL));
 }
@@ -417,7 +416,7 @@ void basin_cpu_values(const basin_frame *frame) {
     const void *in[BASIN_MAX_IN];
     void *out[BASIN_MAX_OUT];
     void *workspace = basin_cpu_widen(in, out, frame);
-    basin_values at = basin_values_of(frame->call, in, out, sizeof(float));
+    basin_values at = basin_values_of(frame->call, in, out);
     int64_t pairs = at.row ? at.row[at.queries] : at.queries * at.keys;
     int threads = basin_cpu_team(frame, at.batch * at.heads * pairs * at.width);
     if (at.batch * at.heads > 0 && at.row) {

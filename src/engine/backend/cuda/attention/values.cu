@@ -294,18 +294,14 @@ static void launch(const basin_cuda_frame *frame, const basin_values *at, basin_
     BASIN_CUDA_TRY(frame->cuda, start(&p, stage, frame->stream));
 }
 
-static size_t element(const basin_call *call) {
-    return call->in[BASIN_VAL_Q].kind == BASIN_NARROW ? sizeof(basin_bf16) : sizeof(float);
-}
-
 size_t basin_cuda_values_workspace(const basin_cuda *, const basin_call *call) {
     const basin_cuda_frame frame = basin_cuda_outline(call);
-    basin_values at = basin_values_of(call, frame.in, frame.out, element(call));
+    basin_values at = basin_values_of(call, frame.in, frame.out);
     return stats_bytes(&at) + (at.kept ? 0 : bits_bytes(&at));
 }
 
 void basin_cuda_values(const basin_cuda_frame *frame) {
-    basin_values at = basin_values_of(frame->call, frame->in, frame->out, element(frame->call));
+    basin_values at = basin_values_of(frame->call, frame->in, frame->out);
     int64_t queries = at.batch * at.heads * at.queries, keys = at.batch * at.shared * at.keys;
     basin_values_stats *stats = (basin_values_stats *)frame->workspace;
     /* No table has rows of no width: kernels would read what was never written. */
