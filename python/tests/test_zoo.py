@@ -1,5 +1,6 @@
 """The models of basin.zoo against golden files, formulas in NumPy and the program's verdicts."""
 
+import inspect
 import json
 import pathlib
 import pickle
@@ -313,6 +314,19 @@ def test_every_model_has_a_paper_and_is_listed_in_the_docs():
         row = next(line for line in text.splitlines() if line.startswith(f"| `{model.__name__}` "))
         assert model.paper in row
     assert {model.__name__ for model in zoo.MODELS} <= set(zoo.__all__)
+
+
+def test_constructors_and_docstrings_come_from_the_rows_of_the_library():
+    names = inspect.signature(zoo.Hopfield).parameters
+    assert list(names) == ["xi", "beta", "entropy", "alpha"]
+    assert (names["beta"].default, names["entropy"].default) == (1.0, "softmax")
+    assert inspect.signature(zoo.NRGPT).parameters["strict"].default is True
+    assert inspect.signature(zoo.EBT).parameters["loop"].default is True
+    assert "A step of size 1 is xi^T p." in zoo.Hopfield.__doc__
+    with pytest.raises(TypeError, match="xi"):
+        zoo.Hopfield(beta=2.0)
+    with pytest.raises(basin.BasinError, match="decay is -1; expected 0 to"):
+        zoo.LSR(numpy.eye(3), decay=-1.0)
 
 
 def test_descents_of_models_take_what_those_of_energies_take():
