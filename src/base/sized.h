@@ -1,4 +1,4 @@
-/* Structs that can grow: the first member is the size that the caller knows, who may have been
+/* Structs that can grow: the first member is the size that the caller knows, which may have been
  * compiled with other headers than the library. */
 #ifndef BASIN_BASE_SIZED_H
 #define BASIN_BASE_SIZED_H

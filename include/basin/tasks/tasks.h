@@ -7,16 +7,16 @@
  * One header per topic:
  *
  *     settings.h    what is trained and how, by name
- *     run.h         training runs: who watches, where results go, what came of it
+ *     run.h         training runs: progress, output files, results
  *     image.h       models that complete pictures: train, complete, score
  *     nodes.h       detectors of anomalous nodes, classes of nodes: train, score, explain, measure
  *     graphs.h      models of small graphs: train, predict, score, cross-validate
  *     networks.h    the paper's model of graphs as expressions
  *     metrics.h     how good predictions are: AUROC, macro-F1, ...
- *     metrics_picture.h  how near pictures are: PSNR, SSIM
- *     calibration.h  scores as probabilities, thresholds for a goal, drift
- *     ranks.h       several processes that do one task: mpirun, srun
- *     models.h      where the models that come with Basin lie
+ *     metrics_picture.h  how similar pictures are: PSNR, SSIM
+ *     calibration.h  scores as probabilities, thresholds that reach a goal
+ *     ranks.h       several processes that share one task: mpirun, srun
+ *     models.h      paths of the models that come with Basin
  *     picture.h     one picture: JPEG, PNG and WebP in, PNG out
  *     pictures.h    collections of them: folders, archives, idx, CIFAR, generated ones
  *     network.h     one graph of many nodes: features, labels, edges
