@@ -421,10 +421,6 @@ void basin_record_percent(basin_record *r, const char *key, const basin_score *s
  * does not count. For commands that may train nothing. */
 bool basin_training_settings_given(const basin_args *args, const char *const *heard);
 
-/* --print-config: the settings and, after a short run, its parameters, memory and time. */
-basin_status basin_config_print(const basin_args *args, const basin_training_result *rehearsed,
-                                basin_error *error);
-
 /* ---- using models ---- */
 
 /* The driver of all commands that use or evaluate models (predict, score, explain, eval, cv,

@@ -57,11 +57,28 @@ static void print(basin_record *r, const void *context) {
     if (!o->steps) basin_record_note(r, "not trained: epochs is 0");
 }
 
+/* --print-config: the settings and, after a short run, its parameters, memory and time. */
+static basin_status print_config(const basin_args *args, const basin_training_result *estimate,
+                                 basin_error *error) {
+    BASIN_FREE_AT_EXIT char *text = basin_settings_json(args->settings);
+    if (!text) return basin_fail_memory(error, "settings");
+    printf("{\n\"basin\": \"%s\",\n\"task\": \"%s\",\n\"settings\": %s", BASIN_VERSION_STRING,
+           basin_settings_task(args->settings), text);
+    if (estimate)
+        printf(
+            ",\n\"estimate\": {\n\t\"parameters\": %lld,\n\t\"memory_bytes\": %zu,\n\t\"steps\": "
+            "%lld,\n\t\"step_seconds\": %.4g,\n\t\"seconds\": %.4g\n}",
+            (long long)estimate->parameters, estimate->memory, (long long)estimate->steps_planned,
+            estimate->step_seconds, estimate->step_seconds * (double)estimate->steps_planned);
+    puts("\n}");
+    return BASIN_OK;
+}
+
 /* A run that was stopped prints its result as JSON only; one that had finished before, nothing. */
 static basin_status finish(const basin_train_job *job, basin_error *error) {
     const basin_training_result *outcome = &job->outcome;
     const basin_args *o = job->o;
-    if (o->start.print_config) return basin_config_print(o, outcome, error);
+    if (o->start.print_config) return print_config(o, outcome, error);
     if (!outcome->finished_before && (o->json || !outcome->stopped))
         BASIN_TRY(basin_record_print(o->json, print, job, error));
     if (!basin_ranks_rank(o->ranks)) basin_note_gamma(o, o->training.output);
@@ -84,7 +101,7 @@ static basin_status fail_large(basin_train_job *job, basin_status status, basin_
     basin_fail(error, status, "%.400s: --batch N, --recompute", why);
     if (!job->o->start.print_config) return status;
     basin_say("basin: note: %s", error->text);
-    return basin_config_print(job->o, NULL, error);
+    return print_config(job->o, NULL, error);
 }
 
 static basin_status train(basin_train_job *job, basin_error *error) {
@@ -111,7 +128,7 @@ basin_status basin_train_run(void *options, basin_error *error) {
                            .task = args->command->train,
                            .outcome = {.size = sizeof job.outcome},
                            .began = basin_clock()};
-    if (!args->operands && args->start.print_config) return basin_config_print(args, NULL, error);
+    if (!args->operands && args->start.print_config) return print_config(args, NULL, error);
     if (!args->operands) return basin_usage(error, "needs data to train on");
     basin_status status = train(&job, error);
     if (job.task->close) job.task->close(&job);
@@ -131,23 +148,6 @@ bool basin_training_settings_given(const basin_args *args, const char *const *he
     for (int i = 0; (s = basin_setting_at(args->command->task, i)); i++)
         if (args->parsed.setting[i] && !is_listed(heard, s->name)) return true;
     return start->config || (start->preset && strcmp(start->preset, "default") != 0);
-}
-
-basin_status basin_config_print(const basin_args *args, const basin_training_result *rehearsed,
-                                basin_error *error) {
-    BASIN_FREE_AT_EXIT char *text = basin_settings_json(args->settings);
-    if (!text) return basin_fail_memory(error, "settings");
-    printf("{\n\"basin\": \"%s\",\n\"task\": \"%s\",\n\"settings\": %s", BASIN_VERSION_STRING,
-           basin_settings_task(args->settings), text);
-    if (rehearsed)
-        printf(
-            ",\n\"estimate\": {\n\t\"parameters\": %lld,\n\t\"memory_bytes\": %zu,\n\t\"steps\": "
-            "%lld,\n\t\"step_seconds\": %.4g,\n\t\"seconds\": %.4g\n}",
-            (long long)rehearsed->parameters, rehearsed->memory,
-            (long long)rehearsed->steps_planned, rehearsed->step_seconds,
-            rehearsed->step_seconds * (double)rehearsed->steps_planned);
-    puts("\n}");
-    return BASIN_OK;
 }
 
 /* ---- commands that use models ---- */
@@ -174,7 +174,7 @@ static basin_status use(const basin_use_task *task, void *job, basin_args *o, ba
 basin_status basin_use_run(void *options, basin_error *error) {
     basin_args *args = options;
     const basin_use_task *task = args->command->use;
-    if (args->start.print_config) return basin_config_print(args, NULL, error);
+    if (args->start.print_config) return print_config(args, NULL, error);
     void *job = calloc(1, task->size);
     if (!job) return basin_fail_memory(error, args->command->name);
     memcpy(job, &options, sizeof options);
