@@ -234,9 +234,10 @@ basin_expr basin_sparse_conjugate(basin_expr a, basin_sparse_kind kind) {
     basin_expr r = a ? sparse_root(a, kind) : NULL;
     if (!r) return NULL;
     bool square = kind == BASIN_SPARSE_ENTMAX15;
-    basin_expr rest = basin_sub(a, basin_scale(r, square ? 4.0 / 3 : 0.5));
-    basin_expr inner = basin_mul(square ? basin_square(r) : r, rest);
-    return basin_offset(basin_sum(inner, -1, 1), square ? 4.0 / 3 : 0.5);
+    double part = square ? 4.0 / 3 : 0.5;
+    basin_expr p = square ? basin_square(r) : r;
+    basin_expr inner = basin_mul(p, basin_sub(a, basin_scale(r, part)));
+    return basin_offset(basin_sum(inner, -1, 1), part);
 }
 
 /* Log-sum-exp and softmax over the keys that causal queries see, for scores that are in memory,
