@@ -85,10 +85,10 @@ void basin_image_paste(float *out, const float *output, const float *truth, cons
                 (size_t)values * sizeof *out);
 }
 
-double basin_image_psnr(float *plane[2], const float *whole, const float *truth,
+double basin_image_psnr(float *plane[2], const float *pasted, const float *truth,
                         const basin_image_settings *s) {
     basin_patching patching = basin_image_patching(s);
-    basin_patches_to_planes(plane[0], whole, &patching);
+    basin_patches_to_planes(plane[0], pasted, &patching);
     basin_patches_to_planes(plane[1], truth, &patching);
     return basin_psnr(plane[0], plane[1], s->channels * s->size * s->size, 1);
 }
@@ -225,8 +225,8 @@ static basin_status begin(state *s, basin_error *error) {
     return basin_image_runner_new(&s->runner, s->model, s->batch, error);
 }
 
-/* Whether the model was trained on these pictures. Who says that they were held out is held to it:
- * other paths, another number or another seed choose others. */
+/* Whether the model was trained on these pictures, which is an error where they are said to be held
+ * out: other paths, another number or another seed choose others. */
 static basin_status check_seen(state *s, basin_error *error) {
     basin_image_overlap overlap = {.trained_on = -1};
     if (s->model->card.text) /* not yet while it is trained, whose pictures were compared before */

@@ -272,7 +272,7 @@ void basin_image_mean_fill(float *out, const float *truth, const uint8_t *mask,
 void basin_image_paste(float *out, const float *output, const float *truth, const uint8_t *mask,
                        int64_t tokens, int64_t values);
 /* PSNR of a whole picture; `plane` are two of [channels, size, size], written. */
-double basin_image_psnr(float *plane[2], const float *whole, const float *truth,
+double basin_image_psnr(float *plane[2], const float *pasted, const float *truth,
                         const basin_image_settings *settings);
 
 /* As basin_image_evaluate; the source that `scoring` names is not looked at. */

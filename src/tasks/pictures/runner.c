@@ -1,6 +1,7 @@
 /* Running a model of images on batches of patches; see image.h. */
 #include "base/info.h"
 #include "base/sized.h"
+#include "base/states.h"
 #include "tasks/pictures/image.h"
 
 /* ---- how a model descends ---- */
@@ -78,43 +79,34 @@ basin_status basin_image_runner_borrow(basin_image_runner **runner, basin_image_
 
 /* ---- running ---- */
 
-/* The plan's inputs are of the whole batch: what a short batch lacks is its first picture again. */
+/* The plan's inputs are of a full batch: what a short one lacks is its first picture again. */
 basin_status basin_image_write_batch(basin_plan *plan, const basin_image_graph *g,
                                      const float *patches, const uint8_t *mask, int64_t count,
                                      basin_error *error) {
-    basin_shape whole = basin_expr_shape(g->patches);
-    int64_t N = whole.dim[1], size = N * whole.dim[2];
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor x = {0};
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor replaced = {0};
-    BASIN_TRY(basin_tensor_new(&x, BASIN_F32, whole, error));
-    BASIN_TRY(basin_tensor_new(&replaced, BASIN_F32, BASIN_SHAPE(whole.dim[0], N), error));
-    for (int64_t i = 0; i < whole.dim[0]; i++) {
+    basin_shape shape = basin_expr_shape(g->patches);
+    int64_t B = shape.dim[0], N = shape.dim[1], size = N * shape.dim[2];
+    BASIN_SCRATCH_RAW(float, x, B *size, "a batch", error);
+    BASIN_SCRATCH_RAW(float, replaced, B *N, "a batch", error);
+    for (int64_t i = 0; i < B; i++) {
         int64_t from = i < count ? i : 0;
-        memcpy((float *)x.data + i * size, patches + from * size, (size_t)size * sizeof(float));
-        for (int64_t n = 0; mask && n < N; n++)
-            ((float *)replaced.data)[i * N + n] = mask[from * N + n] == BASIN_PATCH_REPLACED;
+        memcpy(x + i * size, patches + from * size, (size_t)size * sizeof *x);
+        for (int64_t n = 0; n < N; n++)
+            replaced[i * N + n] = mask[from * N + n] == BASIN_PATCH_REPLACED;
     }
-    BASIN_TRY(basin_plan_write(plan, g->patches, &x, error));
-    return mask ? basin_plan_write(plan, g->replaced, &replaced, error) : BASIN_OK;
+    BASIN_TRY(basin_values_write(plan, g->patches, x, BASIN_F32, error));
+    return basin_values_write(plan, g->replaced, replaced, BASIN_F32, error);
 }
 
-static basin_status run(basin_image_runner *r, basin_tensor *result, const float *patches,
-                        const uint8_t *mask, int64_t count, basin_error *error) {
-    BASIN_TRY(basin_image_write_batch(r->plan, &r->graph, patches, mask, count, error));
-    BASIN_TRY(basin_tensor_new(result, BASIN_F32, basin_expr_shape(r->graph.output), error));
-    BASIN_TRY(basin_plan_run(r->plan, error));
-    return basin_plan_read(result, r->plan, r->graph.output, error);
-}
-
-basin_status basin_image_runner_run(basin_image_runner *runner, float *output, const float *patches,
+basin_status basin_image_runner_run(basin_image_runner *r, float *output, const float *patches,
                                     const uint8_t *mask, int64_t count, basin_error *error) {
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor result = {0};
-    basin_shape whole = basin_expr_shape(runner->graph.output);
-    (void)basin_convergence_of(runner->model->store);
-    basin_status status = run(runner, &result, patches, mask, count, error);
-    basin_convergence convergence = basin_convergence_of(runner->model->store);
-    basin_convergence_add(&runner->model->convergence, &convergence);
-    if (!status)
-        memcpy(output, result.data, (size_t)(count * whole.dim[1] * whole.dim[2]) * sizeof(float));
+    int64_t all = basin_shape_count(basin_expr_shape(r->graph.output));
+    BASIN_SCRATCH_RAW(float, result, all, "a batch", error);
+    BASIN_TRY(basin_image_write_batch(r->plan, &r->graph, patches, mask, count, error));
+    (void)basin_convergence_of(r->model->store);
+    basin_status status = basin_plan_run(r->plan, error);
+    basin_convergence convergence = basin_convergence_of(r->model->store);
+    basin_convergence_add(&r->model->convergence, &convergence);
+    if (!status) status = basin_values_read(r->plan, r->graph.output, result, BASIN_F32, error);
+    if (!status) memcpy(output, result, (size_t)(all / r->graph.batch * count) * sizeof *output);
     return status;
 }

@@ -74,7 +74,7 @@ static basin_status look_at(appearance *look, const basin_image_set *set, basin_
     return status ? status : basin_fail(error, BASIN_BAD_VALUE, "no pictures to look at");
 }
 
-/* Who trains a grey model on colour photographs should know it. */
+/* Notes that a grey model is trained on colour photographs, or the reverse. */
 static basin_status compare_channels(const job *j, const basin_image_settings *settings,
                                      basin_error *error) {
     appearance look;
@@ -173,8 +173,8 @@ static basin_status make_input(job *j, basin_error *error) {
     return BASIN_NEW_RAW(&j->counts, patches, "a batch of masks", error);
 }
 
-/* Whom scores are of must not be trained on: copies of a picture may lie on both sides. Rank 0
- * keeps the card; the others compare what they read with it. */
+/* Pictures to score must not be trained on: copies of one may lie on both sides. Rank 0 keeps the
+ * card; the others compare what they read with it. */
 static basin_status remember(job *j, basin_error *error) {
     basin_image_card *card = &j->model->card;
     basin_image_overlap overlap = {0};

@@ -122,13 +122,14 @@ static void put_answer(writer *w, const entry *e, int64_t i) {
     int64_t size = w->tokens * w->values;
     const float *output = x->output + i * size, *truth = x->patches + i * size;
     const uint8_t *mask = x->mask + i * w->tokens;
-    BASIN_FREE_AT_EXIT float *whole = NULL;
+    BASIN_FREE_AT_EXIT float *pasted = NULL;
     basin_error error;
-    if (!basin_document_check(&w->report, BASIN_NEW_RAW(&whole, size, "a picture", &error), &error))
+    if (!basin_document_check(&w->report, BASIN_NEW_RAW(&pasted, size, "a picture", &error),
+                              &error))
         return;
-    basin_image_paste(whole, output, truth, mask, w->tokens, w->values);
+    basin_image_paste(pasted, output, truth, mask, w->tokens, w->values);
     PUT("{'mse':%g,'completed':", x->mse[i]);
-    put_picture(w, e, whole, NULL);
+    put_picture(w, e, pasted, NULL);
     PUT("'output':");
     put_picture(w, e, output, NULL);
     PUT("'errors':");
@@ -203,12 +204,12 @@ static void put_attention(writer *w, const entry *e) {
 static basin_status put_hole(writer *w, const entry *e, int64_t i, basin_error *error) {
     const basin_image_settings *s = &e->model->settings;
     BASIN_AT_EXIT(basin_image_complete_result_free) basin_image_complete_result done = {0};
-    BASIN_AT_EXIT(basin_picture_free) basin_picture whole = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     int64_t side = s->size * 2 / 7, at = (s->size - side) / 2;
     basin_image_complete_options how = {.rectangle = {at, at, side, side}, .texture = 1};
     const float *patches = e->exhibit.patches + i * w->tokens * w->values;
-    BASIN_TRY(basin_image_sheet_picture(&whole, patches, NULL, s, error));
-    BASIN_TRY(basin_image_complete(&done, e->model, &whole, 1, &how, error));
+    BASIN_TRY(basin_image_sheet_picture(&picture, patches, NULL, s, error));
+    BASIN_TRY(basin_image_complete(&done, e->model, &picture, 1, &how, error));
     if (!done.energies) return BASIN_OK; /* too small a picture to copy from */
     PUT("{'side':%lld,'given':{", (long long)side);
     basin_document_picture(&w->report, &done.masked, form_of(e), NULL);

@@ -16,8 +16,8 @@ basin_status basin_image_attention_new(basin_image_attention *a, const basin_ima
     double one = (double)a->heads * (double)a->tokens * (double)a->keys;
     int64_t maps = (int64_t)((double)bytes / one); /* pictures times steps */
     if (maps < 1) return BASIN_OK;                 /* even one is too much for a page */
-    int64_t few = basin_int_min(pictures, 2), whole = maps / (last + 1);
-    a->pictures = basin_int_min(maps, basin_int_min(pictures, basin_int_max(whole, few)));
+    int64_t few = basin_int_min(pictures, 2), full = maps / (last + 1);
+    a->pictures = basin_int_min(maps, basin_int_min(pictures, basin_int_max(full, few)));
     a->steps = (int)basin_int_min(maps / a->pictures, last + 1);
     BASIN_TRY(BASIN_NEW_RAW(&a->step, a->steps, "steps", error));
     for (int i = 0; i < a->steps; i++) /* evenly spread */
@@ -253,19 +253,19 @@ static basin_status add_errors(basin_image_course *c, const basin_image_trace *t
                                const basin_image_settings *s, basin_error *error) {
     int64_t N = basin_image_tokens(s), P = basin_image_patch_values(s), size = N * P;
     BASIN_SCRATCH_RAW(float, room, (size_t)size * 3, "comparing pictures", error);
-    float *whole = room, *plane[2] = {room + size, room + 2 * size};
+    float *pasted = room, *plane[2] = {room + size, room + 2 * size};
     for (int64_t i = 0; i < t->count; i++) {
         const float *truth = patches + i * size;
         const uint8_t *hidden = mask + i * N;
         for (int step = 0; step <= t->steps; step++) {
             const float *output = t->token + (step * t->count + i) * size;
             c->mse[step] += basin_image_masked_error(output, truth, hidden, N, P);
-            basin_image_paste(whole, output, truth, hidden, N, P);
-            c->psnr[step] += basin_image_psnr(plane, whole, truth, s);
+            basin_image_paste(pasted, output, truth, hidden, N, P);
+            c->psnr[step] += basin_image_psnr(plane, pasted, truth, s);
         }
         c->mean_mse += basin_image_mean_error(truth, hidden, s);
-        basin_image_mean_fill(whole, truth, hidden, s);
-        c->mean_psnr += basin_image_psnr(plane, whole, truth, s);
+        basin_image_mean_fill(pasted, truth, hidden, s);
+        c->mean_psnr += basin_image_psnr(plane, pasted, truth, s);
     }
     return BASIN_OK;
 }
