@@ -232,49 +232,49 @@ static void keep(eval *b, const basin_nodes_model *model, int64_t i) {
     figures_of(b, DETECTOR, i)->reliability = *info->reliability[BASIN_SPLIT_TEST];
 }
 
+static void judge_labelled(eval *b) {
+    const basin_network *n = b->use.network;
+    for (int64_t i = 0; i < n->nodes; i++)
+        b->part[i] = n->label && n->label[i] >= 0 ? BASIN_SPLIT_TEST : BASIN_SPLIT_NONE;
+}
+
 /* The file's test nodes, where it has some, else all that have a label. */
 static basin_status choose_nodes(eval *b, basin_error *error) {
     const basin_network *n = b->use.network;
     if (b->masks) BASIN_TRY(take_split(b, 0, error));
-    if (basin_split_nodes(NULL, b->part, n->nodes, BASIN_SPLIT_TEST)) return BASIN_OK;
-    for (int64_t i = 0; i < n->nodes; i++)
-        b->part[i] = n->label[i] >= 0 ? BASIN_SPLIT_TEST : BASIN_SPLIT_NONE;
+    if (!basin_split_nodes(NULL, b->part, n->nodes, BASIN_SPLIT_TEST)) judge_labelled(b);
     return BASIN_OK;
 }
 
+static bool is_class(const basin_nodes_model *model, const char *name) {
+    const char *own = NULL;
+    for (int64_t c = 0; (own = basin_nodes_class(model, c)) && strcmp(own, name) != 0;) c++;
+    return own != NULL;
+}
+
 /* Notes classes that the model does not have, and hence never predicts. */
-static basin_status check_classes(const eval *b, const double *probability, basin_error *error) {
+static basin_status check_classes(const eval *b, basin_error *error) {
     const basin_network *n = b->use.network;
+    char text[BASIN_MAX_NODE];
     int64_t labelled = basin_split_nodes(NULL, b->part, n->nodes, BASIN_SPLIT_TEST), known = 0;
-    int64_t C = b->use.info->classes;
-    BASIN_SCRATCH(int64_t, matrix, C * C, "a table", error);
-    BASIN_TRY(basin_nodes_confusion(matrix, probability, b->use.model, n, b->part, BASIN_SPLIT_TEST,
-                                    error));
-    for (int64_t i = 0; i < C * C; i++) known += matrix[i];
+    int32_t last = basin_network_greatest_label(n);
+    BASIN_SCRATCH(int64_t, count, (size_t)last + 2, "classes", error);
+    for (int64_t i = 0; i < n->nodes; i++)
+        if (b->part[i] == BASIN_SPLIT_TEST) count[n->label[i]]++;
+    for (int32_t c = 0; c <= last; c++)
+        if (is_class(b->use.model, basin_network_class(n, c, text))) known += count[c];
     if (!known)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: none of %lld labelled nodes has a class of %s, which are called %s, "
                           ".. (npz files have only numbers)",
                           n->path, (long long)labelled, b->o->model,
                           basin_nodes_class(b->use.model, 0));
-    if (known < labelled && !b->o->quiet)
-        basin_say("%s: %lld of %lld labelled nodes have a class that %s does not know; they count "
-                  "as wrong",
-                  n->path, (long long)(labelled - known), (long long)labelled, b->o->model);
+    if (known < labelled)
+        note(b,
+             "%s: %lld of %lld labelled nodes have a class that %s does not know; they count as "
+             "wrong",
+             n->path, (long long)(labelled - known), (long long)labelled, b->o->model);
     return BASIN_OK;
-}
-
-/* How many of the nodes that are judged took part in training. */
-static basin_status count_seen(eval *b, basin_error *error) {
-    const basin_network *n = b->use.network;
-    BASIN_SCRATCH(uint8_t, seen, n->nodes, "known nodes", error);
-    basin_status status = basin_nodes_seen(seen, b->use.model, n, error);
-    b->trained = b->validated = status ? -1 : 0;
-    for (int64_t i = 0; i < n->nodes && !status; i++) {
-        b->trained += b->part[i] == BASIN_SPLIT_TEST && seen[i] == BASIN_SPLIT_TRAIN;
-        b->validated += b->part[i] == BASIN_SPLIT_TEST && seen[i] == BASIN_SPLIT_VAL;
-    }
-    return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
 }
 
 static basin_status measure(eval *b, basin_error *error) {
@@ -286,8 +286,9 @@ static basin_status measure(eval *b, basin_error *error) {
     BASIN_TRY(choose_nodes(b, error));
     BASIN_TRY(basin_nodes_evaluate(&b->figures->test, probability, u->model, u->network, b->part,
                                    BASIN_SPLIT_TEST, 0, error));
-    BASIN_TRY(check_classes(b, probability, error));
-    return count_seen(b, error);
+    BASIN_TRY(check_classes(b, error));
+    return basin_nodes_count_seen(&b->trained, &b->validated, u->model, u->network, b->part,
+                                  BASIN_SPLIT_TEST, error);
 }
 
 static basin_status train(basin_nodes_model **model, basin_training_result *outcome, eval *b,
@@ -575,8 +576,7 @@ static basin_status choose_judged(eval *b, basin_error *error) {
         if (!strcmp(b->o->part, name[p])) part = p;
     if (!strcmp(b->o->part, "auto") && n->splits && n->test) part = BASIN_SPLIT_TEST;
     b->judged = part ? name[part] : "all labelled";
-    for (int64_t i = 0; i < n->nodes; i++)
-        b->part[i] = n->label && n->label[i] >= 0 ? BASIN_SPLIT_TEST : BASIN_SPLIT_NONE;
+    judge_labelled(b);
     if (part) BASIN_TRY(take_masks(b, part, error));
     if (!b->o->unseen) return BASIN_OK;
     BASIN_SCRATCH(uint8_t, seen, n->nodes, "a back-test", error);

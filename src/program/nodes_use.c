@@ -261,12 +261,9 @@ static void put_classes(basin_record *r, const job *j, int64_t node) {
     const double *p = j->probability + node * j->columns;
     const basin_nodes_model *model = j->use.model;
     bool json = basin_record_form(r) == BASIN_FORM_JSON;
-    int64_t best = 0;
-    for (int64_t c = 1; c < j->columns; c++)
-        if (p[c] > p[best]) best = c;
     basin_record_row(r);
     basin_record_fields(r, "node=%s;class=%s", basin_network_id(j->network, node, id),
-                        basin_nodes_class(model, best));
+                        basin_nodes_class(model, basin_best_class(p, j->columns)));
     basin_record_object(r, "probability");
     basin_record_data_keys(r, true);
     for (int64_t c = 0; c < j->columns; c++) {
@@ -539,9 +536,7 @@ static basin_status predicted_class(job *j, int64_t node, basin_error *error) {
     int64_t C = j->use.info->classes;
     BASIN_SCRATCH(double, p, (j->use.network->nodes * C), "probabilities", error);
     BASIN_TRY(basin_nodes_predict(p, j->use.model, j->use.network, &j->use.how, error));
-    j->number = 0;
-    for (int64_t c = 1; c < C; c++)
-        if (p[node * C + c] > p[node * C + j->number]) j->number = c;
+    j->number = basin_best_class(p + node * C, C);
     return BASIN_OK;
 }
 

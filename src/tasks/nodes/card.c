@@ -10,13 +10,6 @@
 
 enum { KEY = 64 };
 
-static int64_t edges_of(const basin_network *network) {
-    int64_t edges = 0;
-    for (int r = 0; r < network->relations; r++)
-        if (network->relation[r].edges > edges) edges = network->relation[r].edges;
-    return edges;
-}
-
 /* The day, not the hour: files of equal runs are equal. */
 static void fill_card(basin_nodes_memory *m, const basin_network *network, const uint8_t *part) {
     basin_nodes_card *card = &m->card;
@@ -25,7 +18,7 @@ static void fill_card(basin_nodes_memory *m, const basin_network *network, const
     snprintf(m->version, sizeof m->version, "%s", BASIN_VERSION_STRING);
     snprintf(m->data, sizeof m->data, "%s", network->path);
     card->nodes = network->nodes;
-    card->edges = edges_of(network);
+    card->edges = basin_network_max_edges(network);
     card->trained_on = basin_split_nodes(NULL, part, network->nodes, BASIN_SPLIT_TRAIN);
     card->validated_on = basin_split_nodes(NULL, part, network->nodes, BASIN_SPLIT_VAL);
     card->base_rate = basin_nodes_base_rate(network, part);
@@ -311,19 +304,17 @@ basin_status basin_nodes_seen(uint8_t *seen, const basin_nodes_model *model,
 
 /* ---- figures ---- */
 
-static basin_status count_seen(basin_nodes_figures *f, const basin_nodes_model *model,
-                               const basin_network *network, const uint8_t *part, int which,
-                               basin_error *error) {
+basin_status basin_nodes_count_seen(int64_t *trained, int64_t *validated,
+                                    const basin_nodes_model *model, const basin_network *network,
+                                    const uint8_t *part, int which, basin_error *error) {
     BASIN_SCRATCH_RAW(uint8_t, seen, network->nodes, "known nodes", error);
     basin_status status = basin_nodes_seen(seen, model, network, error);
-    if (status) return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
-    f->trained_on = f->validated_on = 0;
-    for (int64_t i = 0; i < network->nodes; i++) {
-        if (part[i] != which) continue;
-        f->trained_on += seen[i] == BASIN_SPLIT_TRAIN;
-        f->validated_on += seen[i] == BASIN_SPLIT_VAL;
+    *trained = *validated = status ? -1 : 0;
+    for (int64_t i = 0; i < network->nodes && !status; i++) {
+        *trained += part[i] == which && seen[i] == BASIN_SPLIT_TRAIN;
+        *validated += part[i] == which && seen[i] == BASIN_SPLIT_VAL;
     }
-    return BASIN_OK;
+    return status == BASIN_UNSUPPORTED ? BASIN_OK : status;
 }
 
 /* 10, 30, 100, 300, .. alerts, as long as there are that many nodes. */
@@ -379,16 +370,11 @@ basin_status basin_nodes_backtest(basin_nodes_figures *figures, const basin_node
                                   const uint8_t *part, int which, double threshold,
                                   basin_error *error) {
     BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples s = {0};
-    BASIN_FREE_AT_EXIT uint8_t *all = NULL;
     *figures = (basin_nodes_figures){.threshold = threshold, .trained_on = -1, .validated_on = -1};
     BASIN_TRY(check_labels(network, error));
-    if (!part) { /* all labelled nodes */
-        BASIN_TRY(BASIN_NEW_RAW(&all, network->nodes, "a back-test", error));
-        for (int64_t i = 0; i < network->nodes; i++)
-            all[i] = network->label[i] >= 0 ? BASIN_SPLIT_TEST : BASIN_SPLIT_NONE;
-        part = all, which = BASIN_SPLIT_TEST;
-    }
     BASIN_TRY(basin_nodes_samples_take(&s, probability, network, part, which, error));
     BASIN_TRY(judge(figures, &s, model != NULL, network->path, error));
-    return model ? count_seen(figures, model, network, part, which, error) : BASIN_OK;
+    if (!model) return BASIN_OK;
+    return basin_nodes_count_seen(&figures->trained_on, &figures->validated_on, model, network,
+                                  part, which, error);
 }

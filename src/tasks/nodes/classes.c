@@ -159,19 +159,12 @@ basin_status basin_classes_load(basin_nodes_model *model, const basin_bundle *bu
 /* A probability of 0 would make one node's surprise infinite. */
 static const double minimal = 1e-12;
 
-static int32_t best_of(const double *probability, int64_t classes) {
-    int32_t best = 0;
-    for (int64_t c = 1; c < classes; c++)
-        if (probability[c] > probability[best]) best = (int32_t)c;
-    return best;
-}
-
 static void count_confusion(int64_t *matrix, const double *probability, const int32_t *class_of,
                             int64_t classes, const uint8_t *part, int which, int64_t nodes) {
     for (int64_t i = 0; i < classes * classes; i++) matrix[i] = 0;
     for (int64_t i = 0; i < nodes; i++)
         if (part[i] == which && class_of[i] >= 0)
-            matrix[class_of[i] * classes + best_of(probability + i * classes, classes)]++;
+            matrix[class_of[i] * classes + basin_best_class(probability + i * classes, classes)]++;
 }
 
 /* The mean of the classes' F1; one that is neither there nor predicted is left out. */
@@ -230,7 +223,7 @@ static basin_status measure_classes(basin_score *score, const double *probabilit
     for (int64_t i = 0; i < count; i++) {
         int32_t its = class_of[node[i]];
         const double *p = probability + node[i] * classes;
-        right += its == best_of(p, classes);
+        right += its == basin_best_class(p, classes);
         sum -= log(its >= 0 && p[its] > minimal ? p[its] : minimal);
     }
     BASIN_TRY(mean_auroc(&auroc, probability, class_of, classes, node, count, error));
@@ -307,14 +300,4 @@ basin_status basin_nodes_evaluate(basin_score *score, const double *probability,
     BASIN_TRY(classes_of(&class_of, model, network, error));
     return measure_classes(score, probability, class_of, model->settings.classes, part, which,
                            network->nodes, error);
-}
-
-basin_status basin_nodes_confusion(int64_t *matrix, const double *probability,
-                                   const basin_nodes_model *model, const basin_network *network,
-                                   const uint8_t *part, int which, basin_error *error) {
-    BASIN_FREE_AT_EXIT int32_t *class_of = NULL;
-    BASIN_TRY(classes_of(&class_of, model, network, error));
-    count_confusion(matrix, probability, class_of, model->settings.classes, part, which,
-                    network->nodes);
-    return BASIN_OK;
 }

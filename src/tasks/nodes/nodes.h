@@ -572,6 +572,14 @@ typedef struct basin_nodes_live_counts {
 const char *basin_nodes_live_id(basin_nodes_live *live, int64_t node, char *text, size_t size);
 basin_nodes_live_counts basin_nodes_live_count(basin_nodes_live *live);
 
+/* The class of the highest probability; ties go to the first. */
+static inline int32_t basin_best_class(const double *probability /* [classes] */, int64_t classes) {
+    int32_t best = 0;
+    for (int32_t c = 1; c < classes; c++)
+        if (probability[c] > probability[best]) best = c;
+    return best;
+}
+
 /* ---- what only the program uses ---- */
 
 /* Which nodes took part in training: BASIN_SPLIT_TRAIN, BASIN_SPLIT_VAL or BASIN_SPLIT_NONE of
@@ -579,6 +587,11 @@ basin_nodes_live_counts basin_nodes_live_count(basin_nodes_live *live);
  * BASIN_UNSUPPORTED: the model does not say, or nodes cannot be compared. */
 basin_status basin_nodes_seen(uint8_t *seen /* [N] */, const basin_nodes_model *model,
                               const basin_network *network, basin_error *error);
+
+/* How many nodes of part `which` these are; -1: not known. */
+basin_status basin_nodes_count_seen(int64_t *trained, int64_t *validated,
+                                    const basin_nodes_model *model, const basin_network *network,
+                                    const uint8_t *part /* [N] */, int which, basin_error *error);
 
 /* A back-test of a detector: figures on labels that came later. */
 enum { BASIN_NODES_BUDGETS = 12 };
@@ -603,12 +616,6 @@ basin_status basin_nodes_backtest(basin_nodes_figures *figures, const basin_node
                                   const basin_network *network, const double *probability /* [N] */,
                                   const uint8_t *part /* [N] */, int which, double threshold,
                                   basin_error *error);
-/* matrix[truth * C + prediction], counts of nodes; those of unknown class are left out. */
-basin_status basin_nodes_confusion(int64_t *matrix /* [C, C] */,
-                                   const double *probability /* [N, C] */,
-                                   const basin_nodes_model *model, const basin_network *network,
-                                   const uint8_t *part /* [N] */, int which, basin_error *error);
-
 /* The n-th (from 0) of the features that raise the score: "amount 15200 (typical 320) +2.31"; ""
  * where there are fewer. `schema` is the model's. */
 const char *basin_nodes_reason_print(char text[BASIN_MAX_REASON],

@@ -386,14 +386,6 @@ static void print_cuts(training_session *t) {
 
 /* ---- settings ---- */
 
-/* More members where they cost little. */
-static int64_t members_for(const basin_network *network) {
-    int64_t edges = 0;
-    for (int r = 0; r < network->relations; r++)
-        if (network->relation[r].edges > edges) edges = network->relation[r].edges;
-    return edges <= 2000000 ? 2 : 1;
-}
-
 /* Both uses of what edges carry, where they carry something. */
 static basin_status settle_facts(basin_nodes_settings *settings, const basin_network *network,
                                  basin_error *error) {
@@ -429,7 +421,8 @@ static basin_status settle(training_session *t, bool *stopped, const uint8_t *pa
     basin_nodes_resources work = {how->backend, how->watch, how->memory, t->minimal, t->parts};
     if (!file) file = t->run->from;
     if (file) BASIN_TRY(nodes_settle(&t->settings, t->task, file, error));
-    if (!t->settings.members) t->settings.members = members_for(t->data.network);
+    if (!t->settings.members) /* more where they cost little */
+        t->settings.members = basin_network_max_edges(t->data.network) <= 2000000 ? 2 : 1;
     BASIN_TRY(settle_facts(&t->settings, t->data.network, error));
     return choose_inputs(&t->settings, t->task, stopped, t->data.network, part,
                          !(how->dry_run_seconds > 0), &work, error);

@@ -243,16 +243,12 @@ TEST(classes_go_by_name) {
     uint8_t *part = fraud_split(network), *all = calloc(NODES, 1);
     basin_nodes_model *model = learn(network, part, &s, &training);
     double p[NODES * CLASSES];
-    int64_t matrix[CLASSES * CLASSES], sum = 0, right = 0;
+    int64_t right = 0;
     memset(all, BASIN_SPLIT_TEST, NODES);
     assert_ok(basin_nodes_predict(p, model, network, NULL, &failure));
     assert_ok(basin_nodes_evaluate(&score, p, model, network, all, BASIN_SPLIT_TEST, 0, &failure));
-    assert_ok(basin_nodes_confusion(matrix, p, model, network, all, BASIN_SPLIT_TEST, &failure));
-    for (int i = 0; i < CLASSES * CLASSES; i++) {
-        sum += matrix[i];
-        if (i % (CLASSES + 1) == 0) right += matrix[i];
-    }
-    assert_int_equal(sum, NODES);
+    for (int64_t i = 0; i < NODES; i++)
+        right += basin_best_class(p + i * CLASSES, CLASSES) == network->label[i];
     assert_true(fabs((double)right / NODES - basin_score_get(&score, "accuracy")) < 1e-12);
     /* The same names by other numbers: a rotation of both. */
     char *text = network->class_name.text;

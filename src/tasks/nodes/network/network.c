@@ -7,6 +7,7 @@
 #include <stdarg.h>
 
 #include "base/parallel.h"
+#include "base/sort.h"
 #include "base/text.h"
 
 const basin_network_options *basin_network_options_or(const basin_network_options *options) {
@@ -480,6 +481,13 @@ const char *basin_network_class(const basin_network *network, int32_t label,
         return name_at(&network->class_name, label);
     snprintf(text, BASIN_MAX_NODE, "%d", label);
     return text;
+}
+
+int64_t basin_network_max_edges(const basin_network *network) {
+    int64_t edges = 0;
+    for (int r = 0; r < network->relations; r++)
+        edges = basin_int_max(edges, network->relation[r].edges);
+    return edges;
 }
 
 int64_t basin_network_count_label(const basin_network *network, int32_t label) {

@@ -151,6 +151,8 @@ int basin_network_main_relation(const basin_network *network);
 const char *basin_network_next_note(int *length, const basin_network *network, const char *note);
 /* The file that a line of the note speaks of: that of edges where it begins with "edges: ". */
 const char *basin_network_note_path(const basin_network *network, const char *note);
+/* Edges of the largest relation. */
+int64_t basin_network_max_edges(const basin_network *network);
 /* How many nodes have label `label`; -1 counts those without. */
 int64_t basin_network_count_label(const basin_network *network, int32_t label);
 /* -1 where no node has a label. */
