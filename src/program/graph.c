@@ -58,7 +58,7 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o,
 #define F(member, ...) BASIN_FIELD(basin_graphs_measures, member, __VA_ARGS__)
 #define RANKING F(auroc, "?auroc", "%.4f"), F(auprc, "?auprc", "%.4f")
 #define SETS F(coverage, "?coverage", "%.4f"), F(width, "?set_size", "%.4g")
-/* Of classes, of values that are yes or no, and of others. */
+/* For classes, for values that are yes or no, and for others. */
 static const basin_field measure_fields[3][8] = {
     {RANKING, F(accuracy, "accuracy", "%.2f %%"),
      F(balanced, "balanced_accuracy|class-averaged", "%.2f %%"), F(loss, "cross_entropy", "%.4f"),
@@ -348,7 +348,7 @@ typedef struct job {
     int64_t folds;                          /* of a repeat */
     basin_graphs_cv_result *result;         /* [repeats, folds] */
     basin_graphs_baseline_result *baseline; /* [repeats, folds]; NULL: none */
-    basin_splits splits;                    /* a run is a repeat, a figure a fold's */
+    basin_splits splits;                    /* each run is a repeat, each figure that of a fold */
 } job;
 
 static const double INNER = 0.1; /* of the other folds, which chooses the epoch */

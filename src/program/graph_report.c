@@ -55,7 +55,7 @@ static const char *const column_name[COLUMNS] = {"truth",   "predicted", "error"
 typedef struct job {
     basin_graph_job all;
     basin_graphset training; /* without graphs where no table is given */
-    int64_t column;          /* that errors are about; of classes -1 */
+    int64_t column;          /* that errors are about; -1 for classes */
     double *value[COLUMNS];  /* [rows] each; NaN: not known */
     basin_ranked *order;     /* [rows] the largest error first */
 } job;

@@ -50,7 +50,7 @@ typedef struct trial {
     const float *given, *held;
     float *row;   /* [C] */
     float *mean;  /* [C] */
-    double *loss; /* [SHARES + 2, count] per graph: of the last prediction; of each share */
+    double *loss; /* [SHARES + 2, count] losses per graph: of the last prediction, then by share */
 } trial;
 
 /* The prediction for graph i; false where the memory does not have it. */

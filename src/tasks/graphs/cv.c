@@ -8,6 +8,7 @@
 
 #include "base/info.h"
 #include "base/sized.h"
+#include "base/sort.h"
 #include "tasks/graphs/graphs.h"
 
 /* What the members of a fold came to. */
@@ -120,23 +121,6 @@ static basin_status train_member(worker *w, basin_graphs_model *model, basin_err
     return BASIN_OK;
 }
 
-/* Memory for the members' outputs, allocated by the first. */
-static basin_status reserve_outputs(worker *w, basin_graphs_model *model, basin_error *error) {
-    pool *p = w->pool;
-    fold_work *work = &p->work[w->number];
-    bool whole = true;
-    pthread_mutex_lock(&p->lock);
-    work->outputs = model->outputs;
-    for (int part = 1; part < 3; part++) {
-        int64_t count = p->spec.members * rows_of(p, w->number, part) * model->outputs;
-        if (!work->given[part])
-            work->given[part] = basin_array_new((size_t)count + 1, sizeof *work->given[part]);
-        whole = whole && work->given[part];
-    }
-    pthread_mutex_unlock(&p->lock);
-    return whole ? BASIN_OK : basin_fail_memory(error, "outputs");
-}
-
 /* The scale of values; outputs need it until the member has been scored. */
 static void keep_scale(worker *w, basin_graphs_model *model) {
     fold_work *work = &w->pool->work[w->number];
@@ -154,7 +138,6 @@ static basin_status run_member(worker *w, basin_error *error) {
     BASIN_TRY(basin_graphs_model_new(&model, &settings, &p->input->set, w->fold->item[0],
                                      w->fold->count[0], w->backend, error));
     basin_status status = train_member(w, model, error);
-    if (!status) status = reserve_outputs(w, model, error);
     for (int part = 1; part < 3 && !status; part++) status = score_part(w, model, part, error);
     if (!status) keep_scale(w, model);
     basin_graphs_close(model);
@@ -333,6 +316,7 @@ static basin_status begin(pool *p, const basin_graphs_cv_options *spec, basin_er
 static basin_status begin_folds(pool *p, basin_error *error) {
     int64_t members = p->spec.members;
     const basin_graphset *set = &p->input->set;
+    bool values = set->task == BASIN_GRAPHS_VALUES;
     char what[60];
     BASIN_TRY(BASIN_NEW(&p->work, p->folds->folds, "folds", error));
     for (int64_t f = p->next / members; f < p->last / members; f++) {
@@ -341,6 +325,12 @@ static basin_status begin_folds(pool *p, basin_error *error) {
         BASIN_TRY(
             basin_graphs_check_known(set, set->name, fold->item[2], fold->count[2], what, error));
         p->work[f].left = members;
+        p->work[f].outputs =
+            values ? set->targets : basin_int_max(set->classes, p->settings->outputs);
+        for (int part = 1; part < 3; part++)
+            BASIN_TRY(BASIN_NEW_RAW(&p->work[f].given[part],
+                                    members * rows_of(p, f, part) * p->work[f].outputs, "outputs",
+                                    error));
         p->result[f] = (basin_graphs_cv_result){
             .trains = fold->count[0], .validations = fold->count[1], .tests = fold->count[2]};
         p->total += members * basin_graphs_epochs(p->settings, set, fold->item[0], fold->count[0]);

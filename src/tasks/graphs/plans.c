@@ -170,8 +170,8 @@ static basin_graphs_capacity capacity_for(const basin_graphs_plans *p, int64_t n
     return (basin_graphs_capacity){p->batch, room[0], room[1], room[2]};
 }
 
-/* Steps are so many deviations of a batch's need, and rows at least: on a host another plan costs a
- * few milliseconds and no memory for results, on a device a captured graph. */
+/* A step is half a deviation of a batch's need, or two, and a minimum of rows: on a host another
+ * plan costs a few milliseconds and no memory for results, on a device a captured graph. */
 void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *model,
                               const basin_graphset *set, const int64_t *graph, int64_t count,
                               const basin_schedule *schedule) {

@@ -1,4 +1,4 @@
-/* Graph models: predictions that depend on the graph alone, models in files, learning, the paper's
+/* Graph models: predictions that depend only on the graph, models in files, learning, the paper's
  * parameter counts, gradient centralisation. */
 #include <math.h>
 #include <stdio.h>
@@ -54,7 +54,7 @@ static int64_t rows(const scene *s, const int64_t *graph, int64_t count) {
 static void assert_near(const float *a, const float *b, int64_t count, double tolerance) {
     for (int64_t i = 0; i < count; i++)
         if (!(fabs((double)(a[i] - b[i])) <= tolerance * fmax(1, fabs((double)b[i]))))
-            fail_msg("output %d is %.9g, wanted %.9g", (int)i, (double)a[i], (double)b[i]);
+            fail_msg("output %d is %.9g, expected %.9g", (int)i, (double)a[i], (double)b[i]);
 }
 
 /* Whatever else is in a batch, and however it is padded. */

@@ -80,7 +80,7 @@ TEST(an_error_ends_all) {
     assert_string_equal(error.text, "fold 2: no graphs to train on");
 }
 
-/* It is told before the first fold is trained. */
+/* It is reported before the first fold is trained. */
 TEST(a_fold_has_something_to_test) {
     BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, BASIN_GRAPHS_VALUES);

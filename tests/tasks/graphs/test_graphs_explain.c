@@ -50,7 +50,7 @@ static void one_graph(world_scene *s, int64_t graph) {
 }
 
 TEST(parts_make_up_the_output) {
-    for (int i = 0; i < 4; i++) { /* with edges alone, and with pairs further apart */
+    for (int i = 0; i < 4; i++) { /* with only edges, and with pairs further apart */
         world_scene s;
         scene_open(&s, i % 2 ? BASIN_GRAPHS_VALUES : BASIN_GRAPHS_CLASSES, 1 + i / 2 * 2);
         for (int64_t graph = 0; graph < GRAPHS; graph += 9) one_graph(&s, graph);

@@ -108,7 +108,7 @@ TEST(divides_by_groups) {
     assert_failure(groups(&f, group, 6, 2, 0, 0), BASIN_BAD_VALUE, "6 graphs in 2 folds");
 }
 
-/* Graphs with labels of nodes that are no molecules: classes have a memory, values none. */
+/* Graphs with labels of nodes that are not molecules: classes have a memory, values none. */
 TEST(memory_of_labelled_graphs) {
     for (int i = 0; i < 3; i++) { /* classes, classes without it, values */
         basin_graphset set;

@@ -159,7 +159,7 @@ TEST(noisy_scores) {
                      BASIN_UNSUPPORTED);
 }
 
-/* Of the training graphs, drawn by the seed. */
+/* On part of the training graphs, drawn by the seed. */
 TEST(trains_on_some) {
     BASIN_AT_EXIT(scene_close) scene s;
     scene_open(&s, world_settings());
@@ -180,7 +180,7 @@ TEST(trains_on_some) {
                      BASIN_BAD_VALUE);
 }
 
-/* The first nodes alone, and sinks: tokens and pairs of each graph, what the CLS and nodes see. */
+/* Only the first nodes, and sinks: tokens and pairs of each graph, what the CLS and nodes see. */
 /* Pairs are left out both ways, of a graph the same in any batch, others in another epoch, and none
  * in use. */
 TEST(edges_dropped) {

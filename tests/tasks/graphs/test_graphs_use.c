@@ -28,7 +28,7 @@ TEST(says_what_it_is) {
     world_close(&s);
 }
 
-/* Of all graphs, and of some in any order; probabilities sum to one. */
+/* For all graphs, and for some in any order; probabilities sum to one. */
 TEST(predicts_chosen_graphs) {
     static const int64_t some[] = {9, 2, 11};
     for (int target = 0; target < 3; target++) {
@@ -61,8 +61,8 @@ TEST(predicts_chosen_graphs) {
     }
 }
 
-/* One graph at a time, of differing sizes and twice each: a plan that is kept gives what all graphs
- * together give, and the same bits again. */
+/* One graph at a time, of differing sizes and twice each: a plan that is kept gives the outputs of all graphs
+ * together, and the same bits again. */
 TEST(predicts_one_by_one) {
     BASIN_AT_EXIT(world_close) world_scene s;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
@@ -130,7 +130,7 @@ TEST(classes_go_by_value) {
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     basin_graphs_data data = {.set = &s.set};
     must(world_evaluate(&before, NULL, s.model, &data, &error), &error);
-    for (int i = 0; i < GRAPHS; i++) s.set.class_of[i]++; /* behind the new class */
+    for (int i = 0; i < GRAPHS; i++) s.set.class_of[i]++; /* after the new class */
     s.set.class_of[GRAPHS - 1] = 0;
     s.set.class_value = realloc(s.set.class_value, 3 * sizeof *s.set.class_value);
     for (int c = 0; c < 3; c++) s.set.class_value[c] = c ? c - 1 : -7;

@@ -1,4 +1,4 @@
-/* Several values a graph, in units far apart and partly missing; and which graphs a model has
+/* Several values per graph, in units far apart and partly missing; and which graphs a model has
  * seen. */
 #include <stdio.h>
 

@@ -139,7 +139,7 @@ class _GraphEstimator(Estimator):
         return found["low"], found["high"]
 
     def nearest(self, graphs: Any) -> tuple[numpy.ndarray, list[str]]:
-        """Of molecules, and of classes of graphs with labels of nodes: the similarity, 0 to 1, to
+        """For molecules, and for classes of graphs with labels of nodes: the similarity, 0 to 1, to
         the nearest that the model remembers, and what that is called (its id, or "line 7", or the
         number of a graph: its place in training)."""
         info = lib.basin_graphs_get_info(self._fitted())
@@ -211,7 +211,7 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
     Graphs are a list of what Graph.of takes (edges [E, 2], Graph, NetworkX, SciPy, PyTorch
     Geometric, SMILES, molecules of RDKit), or a GraphSet. `validation` is the part that
     chooses the epoch, 0 for none: then the last one is kept. With `directed` an edge goes one way.
-    Of molecules (SMILES, RDKit) it is the mean of 5 models, unless `members` is given, and of
+    For molecules (SMILES, RDKit) it is the mean of 5 models, unless `members` is given, and of
     what it remembers of training molecules (`near`).
 
     >>> rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 15)]
@@ -275,7 +275,7 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
         return self._bounds(graphs, coverage)[0] > 0
 
     def decision_function(self, graphs: Any) -> numpy.ndarray:
-        """Logarithms of the probabilities; of two classes the second's over the first's."""
+        """Logarithms of the probabilities; for two classes the second's over the first's."""
         logits = numpy.log(numpy.maximum(self.predict_proba(graphs), 1e-30))
         return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
 
@@ -342,7 +342,7 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
         found = self._predict(graphs)["output"]
         y = _targets(y, len(found)).astype("f8")
         if y.shape != found.shape:
-            raise BasinError(f"y of {y.shape[1]} values a graph, expected {found.shape[1]}")
+            raise BasinError(f"y of {y.shape[1]} values per graph, expected {found.shape[1]}")
         wrong = numpy.nansum((y - found) ** 2, axis=0)
         return float(numpy.mean(1 - wrong / numpy.nansum((y - numpy.nanmean(y, 0)) ** 2, axis=0)))
 

@@ -65,6 +65,10 @@ const char *basin_element(int number); /* "C"; "*" of a wildcard */
 basin_status basin_molecule_scaffold(int64_t *scaffold, const basin_molecule *m,
                                      basin_error *error);
 
+/* Colours [2 atoms, the second half for work], refined by those of neighbours; `keep` (or NULL):
+ * only these atoms; with `rings` bonds of rings differ from others. */
+void basin_molecule_refine(uint64_t *colour, const basin_molecule *m, const char *keep, bool rings,
+                           int rounds);
 /* Turns of atoms and sides of double bonds, the same however it is written. */
 basin_status basin_molecule_find_stereo(basin_molecule *m, basin_error *error);
 /* A number that is equal for equal molecules, however they are written. */

@@ -167,7 +167,7 @@ static void multiply(double *y, const matrix *s, const double *x, const int32_t 
 
 /* ---- eigenvectors ---- */
 
-/* Columns 0 .. want - 1 of `vector` become the eigenvectors of the smallest eigenvalues of L,
+/* The first columns of `vector` become the eigenvectors of the smallest eigenvalues of L,
  * ascending. */
 static basin_status eigen_dense(double *vector, const matrix *s, int want, basin_error *error) {
     int n = s->n, first = 1, found = 0, info = 0, lwork = 40 * n, liwork = 20 * n;

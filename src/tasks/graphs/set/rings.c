@@ -292,19 +292,7 @@ basin_status basin_molecule_scaffold(int64_t *scaffold, const basin_molecule *m,
             if (!*min || size < *min) *min = size;
         }
     for (int32_t i = 0; i < m->atoms; i++) colour[i] = basin_hash_pair(colour[i], next[i]);
-    for (int round = 0; round < 24; round++) {
-        for (int32_t i = 0; i < m->atoms; i++) {
-            uint64_t around = 0;
-            for (int32_t k = m->start[i]; k < m->start[i + 1] && keep[i]; k++) {
-                const basin_bond *b = &m->bond[m->link[k]];
-                int32_t to = basin_bond_other(b, i);
-                if (keep[to])
-                    around += basin_hash_pair(colour[to], (uint64_t)b->order << 1 | b->ring);
-            }
-            next[i] = basin_hash_pair(colour[i], around);
-        }
-        memcpy(colour, next, n * sizeof *colour);
-    }
+    basin_molecule_refine(colour, m, keep, true, 24);
     for (int32_t i = 0; i < m->atoms; i++)
         if (keep[i]) sum += colour[i];
     memcpy(scaffold, &sum, sizeof sum);

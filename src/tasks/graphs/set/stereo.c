@@ -45,19 +45,17 @@ void basin_molecule_order_turns(basin_molecule *m) {
         if (m->atom[i].turn) m->atom[i].turn = turn_of(m, i);
 }
 
-static void colour_atoms(uint64_t *colour, uint64_t *next, const basin_molecule *m) {
-    for (int32_t i = 0; i < m->atoms; i++) {
-        const basin_atom *a = &m->atom[i];
-        colour[i] =
-            basin_hash_pair((uint64_t)a->number << 32 | (uint64_t)a->isotope << 16 | a->hydrogens,
-                            (uint64_t)(a->charge + 1000) << 1 | a->aromatic);
-    }
-    for (int round = 0; round < ROUNDS && round < m->atoms; round++) {
+void basin_molecule_refine(uint64_t *colour, const basin_molecule *m, const char *keep, bool rings,
+                           int rounds) {
+    uint64_t *next = colour + m->atoms;
+    for (int round = 0; round < rounds; round++) {
         for (int32_t i = 0; i < m->atoms; i++) {
             uint64_t around = 0;
-            for (int32_t k = m->start[i]; k < m->start[i + 1]; k++) {
+            for (int32_t k = m->start[i]; k < m->start[i + 1] && (!keep || keep[i]); k++) {
                 const basin_bond *b = &m->bond[m->link[k]];
-                around += basin_hash_pair(colour[basin_bond_other(b, i)], b->order);
+                int32_t to = basin_bond_other(b, i);
+                uint64_t kind = rings ? (uint64_t)b->order << 1 | b->ring : b->order;
+                if (!keep || keep[to]) around += basin_hash_pair(colour[to], kind);
             }
             next[i] = basin_hash_pair(colour[i], around);
         }
@@ -65,11 +63,21 @@ static void colour_atoms(uint64_t *colour, uint64_t *next, const basin_molecule 
     }
 }
 
+static void colour_atoms(uint64_t *colour, const basin_molecule *m) {
+    for (int32_t i = 0; i < m->atoms; i++) {
+        const basin_atom *a = &m->atom[i];
+        colour[i] =
+            basin_hash_pair((uint64_t)a->number << 32 | (uint64_t)a->isotope << 16 | a->hydrogens,
+                            (uint64_t)(a->charge + 1000) << 1 | a->aromatic);
+    }
+    basin_molecule_refine(colour, m, NULL, false, m->atoms < ROUNDS ? m->atoms : ROUNDS);
+}
+
 basin_status basin_molecule_print(int64_t *print, const basin_molecule *m, bool stereo,
                                   basin_error *error) {
     uint64_t sum = (uint64_t)m->bonds;
     BASIN_SCRATCH_RAW(uint64_t, colour, 2 * m->atoms, "a molecule", error);
-    colour_atoms(colour, colour + m->atoms, m);
+    colour_atoms(colour, m);
     for (int32_t i = 0; i < m->atoms; i++)
         sum += stereo ? basin_hash_pair(colour[i], m->atom[i].turn) : colour[i];
     for (int32_t i = 0; i < m->bonds && stereo; i++) {
@@ -164,7 +172,7 @@ basin_status basin_molecule_find_stereo(basin_molecule *m, basin_error *error) {
     for (int32_t i = 0; i < m->bonds; i++) any |= m->bond[i].mark != 0;
     if (!any) return BASIN_OK;
     BASIN_SCRATCH_RAW(uint64_t, colour, 2 * m->atoms, "a molecule", error);
-    colour_atoms(colour, colour + m->atoms, m);
+    colour_atoms(colour, m);
     for (int32_t i = 0; i < m->atoms; i++)
         m->atom[i].turn = m->atom[i].turn ? centre_of(m, colour, i) : 0;
     for (int32_t i = 0; i < m->bonds; i++) {

@@ -118,7 +118,7 @@ TEST(standardised) {
     basin_encoding_spec spec = {.edge_sums = true};
     assert_ok(basin_graphset_encoding_new(&encoding, &set, graph, 2, &spec, &failure));
     assert_int_equal(encoding.edge_features, WALKS);
-    assert_false(encoding.edge_sums); /* the set has no features of edges of its own */
+    assert_false(encoding.edge_sums); /* the set has no other features of edges */
     for (int64_t c = 0; c < WALKS; c++) {
         double sum = 0, squares = 0, count = 0;
         for (int g = 0; g < 2; g++)

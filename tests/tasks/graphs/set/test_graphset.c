@@ -92,7 +92,7 @@ TEST_WITH(no_edges, folder_new, folder_remove) {
     assert_int_equal(set.edges, 0);
 }
 
-/* What is wrong is said in one line that names the file and the line. */
+/* An error is one line that names the file and the line. */
 TEST_WITH(malformed, folder_new, folder_remove) {
     static const struct {
         const char *name, *text, *wanted;

@@ -291,7 +291,7 @@ TEST_WITH(tables, folder_new, folder_remove) {
                    BASIN_BAD_VALUE, "none of 1 molecules can be used: 'X': character 1");
 }
 
-/* Three digits behind a comma are no thousands where other numbers say so, and no fraction where
+/* Three digits after a comma are not thousands where other numbers say so, and no fraction where
  * none does. */
 TEST_WITH(decimal_commas, folder_new, folder_remove) {
     static const char *const read[] = {"SMILES;y\nC;-8,804\nCC;0,5\nCCC;2\n",

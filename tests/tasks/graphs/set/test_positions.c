@@ -52,7 +52,7 @@ TEST(rings) {
             double lambda, want = 1 - cos(2 * acos(-1) * (double)(c / 2 + 1) / (double)n);
             double miss = residual(&lambda, value, K, c, n, edge, n);
             if (miss > 1e-3 || fabs(lambda - want) > 1e-5)
-                fail_msg("n %d, vector %d: residual %g, eigenvalue %g, wanted %g", (int)n, (int)c,
+                fail_msg("n %d, vector %d: residual %g, eigenvalue %g, expected %g", (int)n, (int)c,
                          miss, lambda, want);
             assert_true(value[c] == 0); /* the CLS has no place */
         }
@@ -104,7 +104,7 @@ TEST(large_graphs) {
     free(value);
 }
 
-/* A path of two nodes has one eigenvector behind the first; the rest is zero. */
+/* A path of two nodes has one eigenvector after the first; the rest is zero. */
 TEST(short_graphs) {
     static const int32_t edge[] = {0, 1};
     float value[3 * 4];
