@@ -1,11 +1,12 @@
 /* What a model of graphs has to beat, on the same fold: the commonest class or the mean value, and
  * a logistic or linear regression on the sums of each graph's node features, which looks at no
  * edge. */
+#include "base/sort.h"
 #include "base/states.h"
 #include "base/training.h"
 #include "tasks/graphs/graphs.h"
 
-enum { STEPS = 300, CHUNK = 256 };
+enum { STEPS = 300 };
 
 /* A fold as tables. Parts are training (0) and test (2). */
 typedef struct problem {
@@ -23,32 +24,23 @@ typedef struct problem {
 
 static bool of_nodes(const problem *p) { return p->set->task == BASIN_GRAPHS_NODE_CLASSES; }
 
-/* The nodes of a chunk, added to their graph's row, or one row per node. */
-static int64_t add_chunk(float *to, const problem *p, const basin_graphset_batch *b) {
-    int64_t F = b->features, row = -1;
-    for (int64_t t = 0; t < b->tokens; t++) {
-        const float *from = b->feature + (int64_t)b->source[t] * F;
-        row += of_nodes(p) ? b->source[t] >= 0 : b->source[t] < 0;
-        if (b->source[t] < 0) continue;
-        for (int64_t c = 0; c < F; c++) to[row * p->columns + c] += from[c];
-        to[row * p->columns + F]++;
-    }
-    return row + 1;
-}
-
+/* Features of nodes and a count, added up per graph, or one row per node. */
 static basin_status fill_part(problem *p, int part, basin_error *error) {
-    const int64_t *graph = p->fold->item[part];
-    int64_t count = p->fold->count[part];
-    BASIN_AT_EXIT(basin_graphset_batch_free) basin_graphset_batch batch = {0};
-    basin_positions none = {0};
-    p->rows[part] = basin_graphs_count_rows(p->set, p->set->task, graph, count);
+    const basin_graphset *s = p->set;
+    const int64_t *graph = p->fold->item[part], F = p->encoding.features;
+    int64_t count = p->fold->count[part], max = 0;
+    for (int64_t i = 0; i < count; i++) max = basin_int_max(max, basin_graphset_nodes(s, graph[i]));
+    BASIN_SCRATCH_RAW(float, feature, max *F, "a baseline", error);
+    p->rows[part] = basin_graphs_count_rows(s, s->task, graph, count);
     BASIN_TRY(BASIN_NEW(&p->x[part], p->rows[part] * p->columns, "a baseline", error));
-    float *to = p->x[part];
-    for (int64_t at = 0; at < count; at += CHUNK) {
-        int64_t now = count - at < CHUNK ? count - at : CHUNK;
-        BASIN_TRY(basin_graphset_batch_fill(&batch, p->set, &p->encoding, &none, graph + at, now,
-                                            false, 0, 0, error));
-        to += add_chunk(to, p, &batch) * p->columns;
+    float *row = p->x[part];
+    for (int64_t i = 0; i < count; i++, row += of_nodes(p) ? 0 : p->columns) {
+        basin_graphset_features(feature, s, &p->encoding, graph[i]);
+        for (int64_t k = 0; k < basin_graphset_nodes(s, graph[i]); k++) {
+            for (int64_t c = 0; c < F; c++) row[c] += feature[k * F + c];
+            row[F]++;
+            if (of_nodes(p)) row += p->columns;
+        }
     }
     return BASIN_OK;
 }

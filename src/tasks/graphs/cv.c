@@ -91,10 +91,26 @@ static basin_status score_part(worker *w, basin_graphs_model *model, int part, b
     return BASIN_OK;
 }
 
-/* A fold reports the epochs of its first member. */
-static void note_outcome(worker *w, const basin_training_result *outcome) {
+static basin_status train_member(basin_training_result *outcome, worker *w,
+                                 basin_graphs_model *model, basin_error *error) {
+    basin_watch watch = {.show = on_step, .context = w, .stop = is_stopping};
+    basin_training_options training = {.backend = w->backend, .watch = &watch};
+    basin_run *run;
+    BASIN_TRY(basin_run_open(&run, &training, "graph", error));
+    basin_status status = basin_graphs_run(outcome, model, run, w->pool->input, w->fold, error);
+    basin_run_close(run);
+    if (status) return status;
+    if (!outcome->stopped) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "interrupted in fold %lld", (long long)w->number + 1);
+}
+
+/* What a member leaves: times, of the first its epochs, and the scale of values, which outputs need
+ * until the member has been scored. */
+static void keep(worker *w, basin_graphs_model *model, const basin_training_result *outcome) {
+    fold_work *work = &w->pool->work[w->number];
     basin_graphs_cv_result *result = &w->pool->result[w->number];
     pthread_mutex_lock(&w->pool->lock);
+    if (!work->scale) work->scale = model->target_scale, model->target_scale = NULL;
     if (!w->member) {
         result->epochs = outcome->epochs;
         result->best_epoch = outcome->best_epoch ? outcome->best_epoch : outcome->epochs;
@@ -102,30 +118,6 @@ static void note_outcome(worker *w, const basin_training_result *outcome) {
     result->seconds += outcome->seconds;
     result->epoch_seconds = outcome->epoch_seconds;
     result->memory = (int64_t)outcome->memory;
-    pthread_mutex_unlock(&w->pool->lock);
-}
-
-static basin_status train_member(worker *w, basin_graphs_model *model, basin_error *error) {
-    basin_watch watch = {.show = on_step, .context = w, .stop = is_stopping};
-    basin_training_options training = {.backend = w->backend, .watch = &watch};
-    basin_training_result outcome;
-    basin_run *run;
-    BASIN_TRY(basin_run_open(&run, &training, "graph", error));
-    basin_status status = basin_graphs_run(&outcome, model, run, w->pool->input, w->fold, error);
-    basin_run_close(run);
-    if (status) return status;
-    if (outcome.stopped)
-        return basin_fail(error, BASIN_BAD_VALUE, "interrupted in fold %lld",
-                          (long long)w->number + 1);
-    note_outcome(w, &outcome);
-    return BASIN_OK;
-}
-
-/* The scale of values; outputs need it until the member has been scored. */
-static void keep_scale(worker *w, basin_graphs_model *model) {
-    fold_work *work = &w->pool->work[w->number];
-    pthread_mutex_lock(&w->pool->lock);
-    if (!work->scale) work->scale = model->target_scale, model->target_scale = NULL;
     pthread_mutex_unlock(&w->pool->lock);
 }
 
@@ -137,9 +129,10 @@ static basin_status run_member(worker *w, basin_error *error) {
     settings.shards = basin_shards_choose(settings.shards, 0, settings.batch, NULL);
     BASIN_TRY(basin_graphs_model_new(&model, &settings, &p->input->set, w->fold->item[0],
                                      w->fold->count[0], w->backend, error));
-    basin_status status = train_member(w, model, error);
+    basin_training_result outcome;
+    basin_status status = train_member(&outcome, w, model, error);
     for (int part = 1; part < 3 && !status; part++) status = score_part(w, model, part, error);
-    if (!status) keep_scale(w, model);
+    if (!status) keep(w, model, &outcome);
     basin_graphs_close(model);
     return status;
 }

@@ -224,20 +224,16 @@ static basin_status explain(basin_graphs_explanation *e, lens *l, int64_t column
     return BASIN_OK;
 }
 
+/* One block holds all numbers. */
 static basin_status reserve(basin_graphs_explanation *e, const basin_graphset *set, int64_t graph,
                             basin_error *error) {
     e->graph = graph;
     e->nodes = set->node_start[graph + 1] - set->node_start[graph];
     e->edges = set->edge_start[graph + 1] - set->edge_start[graph];
-    BASIN_TRY(BASIN_NEW(&e->node, e->nodes, "an explanation", error));
-    BASIN_TRY(BASIN_NEW(&e->edge, e->edges, "an explanation", error));
-    BASIN_TRY(BASIN_NEW(&e->attention, e->nodes, "an explanation", error));
-    BASIN_TRY(BASIN_NEW(&e->memory, e->nodes, "an explanation", error));
-    return BASIN_NEW(&e->energy, e->nodes, "an explanation", error);
-}
-
-static void add_all(double *to, const double *from, int64_t count, double share) {
-    for (int64_t i = 0; i < count; i++) to[i] += share * from[i];
+    BASIN_TRY(BASIN_NEW(&e->node, 4 * e->nodes + e->edges, "an explanation", error));
+    e->edge = e->node + e->nodes, e->attention = e->edge + e->edges;
+    e->energy = e->attention + e->nodes, e->memory = e->energy + e->nodes;
+    return BASIN_OK;
 }
 
 /* Adds a member's explanation, weighted by its share. */
@@ -253,10 +249,7 @@ static basin_status add_member(basin_graphs_explanation *e, basin_graphs_model *
     BASIN_TRY(explain(&own, &l, column, error));
     e->column = own.column, e->has_energy = own.has_energy;
     e->output += share * own.output, e->blank += share * own.blank, e->missed += share * own.missed;
-    add_all(e->node, own.node, e->nodes, share);
-    add_all(e->edge, own.edge, e->edges, share);
-    add_all(e->attention, own.attention, e->nodes, share);
-    add_all(e->energy, own.energy, e->nodes, share);
+    for (int64_t i = 0; i < 4 * e->nodes + e->edges; i++) e->node[i] += share * own.node[i];
     return BASIN_OK;
 }
 
@@ -302,7 +295,6 @@ basin_status basin_graphs_explain(basin_graphs_explanation *explanation, basin_g
 }
 
 void basin_graphs_explanation_free(basin_graphs_explanation *explanation) {
-    BASIN_FREE(explanation->node, explanation->edge, explanation->attention, explanation->energy,
-               explanation->memory);
+    free(explanation->node);
     *explanation = (basin_graphs_explanation){0};
 }

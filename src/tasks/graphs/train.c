@@ -372,16 +372,19 @@ typedef struct work {
     basin_graphs_model *model;
 } work;
 
-static basin_status take_list(int64_t **to, int64_t *count, const int64_t *list, int64_t length,
+/* A list of graphs of the set, appended to a part of a fold. */
+static basin_status add_items(basin_fold *to, int part, const int64_t *list, int64_t count,
                               const basin_graphset *set, basin_error *error) {
-    BASIN_TRY(BASIN_NEW_RAW(to, length, "a list of graphs", error));
-    for (int64_t i = 0; i < length; i++) {
+    int64_t before = to->count[part];
+    size_t room = (size_t)before;
+    BASIN_TRY(BASIN_GROW(&to->item[part], &room, before + count + 1, "a list of graphs", error));
+    for (int64_t i = 0; i < count; i++) {
         if (list[i] < 0 || list[i] >= set->graphs)
             return basin_fail(error, BASIN_BAD_VALUE, "graph %lld; %s has %lld graphs",
                               (long long)list[i], set->name, (long long)set->graphs);
-        (*to)[i] = list[i];
+        to->item[part][before + i] = list[i];
     }
-    *count = length;
+    to->count[part] = before + count;
     return BASIN_OK;
 }
 
@@ -391,9 +394,9 @@ static basin_status divide(work *w, basin_error *error) {
     const basin_graphs_train_data *d = &w->data;
     basin_fold *f = &w->fold;
     if (d->graph) {
-        BASIN_TRY(take_list(&f->item[0], &f->count[0], d->graph, d->graphs, set, error));
+        BASIN_TRY(add_items(f, 0, d->graph, d->graphs, set, error));
         if (!d->validation) return BASIN_OK;
-        return take_list(&f->item[1], &f->count[1], d->validation, d->validations, set, error);
+        return add_items(f, 1, d->validation, d->validations, set, error);
     }
     bool divided = set->split[0] > 0;
     f->count[0] = divided ? set->split[0] : set->graphs;
@@ -428,17 +431,6 @@ static basin_status limit_graphs(work *w, basin_error *error) {
     return BASIN_OK;
 }
 
-static basin_status copy_items(basin_fold *to, int part, const basin_fold *from, bool both,
-                               basin_error *error) {
-    const int64_t count[2] = {from->count[part], both ? from->count[1] : 0};
-    BASIN_TRY(BASIN_NEW_RAW(&to->item[part], count[0] + count[1], "a list of graphs", error));
-    if (count[0]) memcpy(to->item[part], from->item[part], (size_t)count[0] * sizeof(int64_t));
-    if (count[1])
-        memcpy(to->item[part] + count[0], from->item[1], (size_t)count[1] * sizeof(int64_t));
-    to->count[part] = count[0] + count[1];
-    return BASIN_OK;
-}
-
 /* Each member sets another part aside, where the caller and the set leave it open. */
 static basin_status divide_members(work *w, basin_error *error) {
     const basin_graphset *set = w->data.set;
@@ -448,15 +440,18 @@ static basin_status divide_members(work *w, basin_error *error) {
                 w->fold.count[1];
     BASIN_TRY(BASIN_NEW(&w->each.fold, members, "folds", error));
     w->each.folds = members;
-    BASIN_TRY(copy_items(&w->all, 0, &w->fold, open, error));
+    const basin_fold *own = &w->fold;
+    BASIN_TRY(add_items(&w->all, 0, own->item[0], own->count[0], set, error));
+    if (open) BASIN_TRY(add_items(&w->all, 0, own->item[1], own->count[1], set, error));
     qsort(w->all.item[0], (size_t)w->all.count[0], sizeof(int64_t), basin_compare_int64);
     for (int64_t k = 0; k < members; k++) {
         basin_fold *f = &w->each.fold[k];
         bool other = k && open;
-        BASIN_TRY(copy_items(f, 0, other ? &w->all : &w->fold, false, error));
+        const basin_fold *from = other ? &w->all : own;
+        BASIN_TRY(add_items(f, 0, from->item[0], from->count[0], set, error));
         BASIN_TRY(other ? basin_fold_part(f, class_of, w->data.hold_out,
                                           (uint64_t)w->settings->seed, 0, k, error)
-                        : copy_items(f, 1, &w->fold, false, error));
+                        : add_items(f, 1, own->item[1], own->count[1], set, error));
     }
     return BASIN_OK;
 }

@@ -108,6 +108,21 @@ static void put_node(float *to, const basin_graphset_encoding *e, const basin_gr
     if (e->degrees) to[degree < e->degrees ? degree : e->degrees - 1] = 1;
 }
 
+void basin_graphset_features(float *to, const basin_graphset *set, const basin_graphset_encoding *e,
+                             int64_t g) {
+    int64_t n = basin_graphset_nodes(set, g), edge = set->edge_start[g];
+    for (int64_t i = 0; i < n; i++, to += e->features) {
+        int64_t from = edge, degree = 0;
+        while (edge < set->edge_start[g + 1] && set->edge[2 * edge] == i) edge++;
+        for (int64_t k = from; k < edge; k++)
+            degree += basin_graphset_is_edge(set, k) && basin_graphset_inside(set, k, n);
+        put_node(to, e, set, set->node_start[g] + i, degree);
+        for (int64_t k = from; e->edge_sums && k < edge; k++)
+            if (basin_graphset_is_edge(set, k) && basin_graphset_inside(set, k, n))
+                add_edge(to + e->features - e->edge_features, e, set, k, 0.25f);
+    }
+}
+
 typedef struct place {
     int64_t graph, node, token, pair; /* where in the batch the graph begins */
 } place;
@@ -116,7 +131,6 @@ typedef struct place {
 static void put_nodes(basin_graphset_batch *b, const basin_graphset *set,
                       const basin_graphset_encoding *e, int64_t g, place at) {
     int64_t all = basin_graphset_tokens(set, g) - 1, n = basin_graphset_nodes(set, g);
-    int64_t edge = set->edge_start[g];
     b->first[at.graph] = (int32_t)at.token;
     b->share[at.graph] = n ? 1 / (float)n : 0;
     for (int64_t t = 0; t <= all; t++) {
@@ -128,18 +142,7 @@ static void put_nodes(basin_graphset_batch *b, const basin_graphset *set,
     }
     memset(b->feature + (at.node + n) * e->features, 0,
            (size_t)((all - n) * e->features) * sizeof *b->feature);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t from = edge;
-        while (edge < set->edge_start[g + 1] && set->edge[2 * edge] == i) edge++;
-        float *to = b->feature + (at.node + i) * e->features;
-        int64_t degree = 0;
-        for (int64_t k = from; k < edge; k++)
-            degree += basin_graphset_is_edge(set, k) && basin_graphset_inside(set, k, n);
-        put_node(to, e, set, set->node_start[g] + i, degree);
-        for (int64_t k = from; e->edge_sums && k < edge; k++)
-            if (basin_graphset_is_edge(set, k) && basin_graphset_inside(set, k, n))
-                add_edge(to + e->features - e->edge_features, e, set, k, 0.25f);
-    }
+    basin_graphset_features(b->feature + at.node * e->features, set, e, g);
 }
 
 /* A pair with ones for features. */

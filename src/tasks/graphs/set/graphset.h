@@ -111,6 +111,10 @@ basin_status basin_graphset_encoding_new(basin_graphset_encoding *encoding,
 void basin_graphset_encoding_count(basin_graphset_encoding *encoding);
 void basin_graphset_encoding_free(basin_graphset_encoding *encoding);
 
+/* The features [nodes that a model sees, F] of a graph. */
+void basin_graphset_features(float *feature, const basin_graphset *set,
+                             const basin_graphset_encoding *encoding, int64_t graph);
+
 /* ---- batches ---- */
 
 /* Graphs laid out for basin_graph_net_batch, without padding. */
