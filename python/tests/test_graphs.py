@@ -165,7 +165,7 @@ def test_scores_want_a_target_for_each_graph(fitted):
         with pytest.raises(basin.BasinError, match=told):
             fitted.score(graphs, y)
     values = tasks.GraphRegressor(**{**SMALL, "epochs": 1}).fit(graphs, numpy.eye(20)[:, :2])
-    with pytest.raises(basin.BasinError, match="y of 1 values a graph.*2"):
+    with pytest.raises(basin.BasinError, match="y of 1 values per graph.*2"):
         values.score(graphs, numpy.arange(20))
 
 
