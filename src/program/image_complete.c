@@ -12,9 +12,9 @@
 typedef struct options {
     BASIN_ARGS;
     const char *model, *mask, *fit;
-    int64_t looks, limit;
-    double max_hidden, ratio, texture;
-    bool plain, frames;
+    int64_t limit;
+    double max_hidden, ratio;
+    bool plain, smooth, frames;
     basin_image_descent_options descent;
 } options;
 #define OPTIONS options
@@ -26,8 +26,7 @@ static const basin_option table[] = {
     BASIN_REAL(max_hidden, "most-hidden", "SHARE", 0, 1, .needs = "mask!=random", .initial = 0.5),
     BASIN_REAL(ratio, "ratio", "SHARE", 0, 1, .needs = "mask=random"),
     BASIN_CHOICE(fit, "fit", "windows|resize", .text = "windows"),
-    BASIN_INTEGER(looks, "looks", "N", 1, 8, .needs = "plain=off mask!=random", .initial = 2),
-    BASIN_REAL(texture, "texture", "SHARE", 0, 1, .needs = "plain=off mask!=random", .initial = 1),
+    BASIN_FLAG(smooth, "smooth", .needs = "plain=off mask!=random"),
     BASIN_FLAG(plain, "plain"),
     BASIN_OPTIONS_DESCENT,
     BASIN_FLAG(frames, "frames"),
@@ -273,14 +272,19 @@ static void note_convergence(job *j, const char *name) {
         basin_note(j->o, "%s: %s", name, text);
 }
 
-/* How far the energy of association fell. */
-static void note_texture(job *j, const char *name, const basin_image_complete_result *done) {
+/* How far the energy fell; and what the model did not see. */
+static void note_energy(job *j, const char *name, const basin_image_complete_result *done) {
+    if (done->windows == 0)
+        basin_note(j->o,
+                   "%s: no part of the mask is wider than 10 pixels: filled with the smoothest "
+                   "surface from its rim",
+                   name);
     if (!done->energies || !j->o->frames) return;
     char text[BASIN_MAX_PICTURE_NAME] = "";
-    for (int i = 0, at = 0; i < done->energies && at < (int)sizeof text - 20; i++)
-        at +=
-            snprintf(text + at, sizeof text - (size_t)at, "%s%.4f", i ? " " : "", done->energy[i]);
-    basin_note(j->o, "%s: energy of the texture by step, per pixel: %s", name, text);
+    for (int i = 0, at = 0; i < done->energies && at < (int)sizeof text - 40; i++)
+        at += snprintf(text + at, sizeof text - (size_t)at, "%s%.1f + %.1f", i ? ", " : "",
+                       done->energy[i], done->model_energy[i]);
+    basin_note(j->o, "%s: energy by step, patches + model: %s", name, text);
 }
 
 /* Once for a mask of all pictures. A black and white JPEG has such pixels along its edges. */
@@ -318,7 +322,7 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
     if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
     if (status) return skip(j, i, status, error);
     note_convergence(j, name);
-    note_texture(j, name, &done);
+    note_energy(j, name, &done);
     note_dark(j);
     status = write_results(j, i, name, &done, error);
     basin_image_complete_result_free(&done);
@@ -418,8 +422,7 @@ static basin_status complete(void *context, basin_error *error) {
                                             .seed = (uint64_t)o->seed,
                                             .resize = !strcmp(o->fit, "resize"),
                                             .plain = o->plain,
-                                            .looks = (int)o->looks,
-                                            .texture = o->texture,
+                                            .smooth = o->smooth,
                                             .frames = o->frames};
     if (!model) BASIN_TRY(basin_models_find(shipped, sizeof shipped, "photos", error));
     BASIN_TRY(basin_args_image(&j->model, &o->args, &o->descent, model ? model : shipped, error));

@@ -123,7 +123,7 @@ TEST(unusable_masks_are_errors) {
         {"transparent", "in/a.png: nothing is transparent in it, so what is missing? --mask", 1},
         {"1,2,3,4 --ratio 0.3", "--ratio has no effect with --mask 1,2,3,4", 2},
         {"1,2,3,4 --seed 3", "--seed has no effect with --mask 1,2,3,4", 2},
-        {"1,2,3,4 --looks 2 --plain", "--looks has no effect with --plain", 2},
+        {"1,2,3,4 --smooth --plain", "--smooth has no effect with --plain", 2},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_error(

@@ -133,15 +133,15 @@ typedef struct basin_image_complete_options {
     const int64_t *more_rectangles; /* [rectangles, 4] besides `rectangle` */
     int64_t rectangles;
     double ratio;          /* without both: this share of the patches, drawn at random */
-    uint64_t seed, stream; /* seed of these draws; picture i uses the stream `stream` + i */
+    uint64_t seed, stream; /* seed of these draws and of the search for patches; picture i draws
+                              from the stream `stream` + i */
     bool resize; /* the whole picture is resized to the model's size; else windows are laid around
                     what is missing */
     bool frames; /* keep every step of the descent */
     bool plain;  /* the model's output only: one pass per window, no correction at the border.
                     Always so for drawn patches */
-    int looks;   /* at each window, 1 to 8, moved by parts of a patch and mirrored; 0: 2 */
-    double texture; /* how much detail from other parts of the picture holes get, 0 to 1; not where
-                       `plain` */
+    bool smooth; /* without the memory of the picture's own patches: the model and the membrane
+                    from the rim; closer in the mean, and blurred */
     const basin_watch *watch; /* or NULL */
 } basin_image_complete_options;
 
@@ -154,9 +154,11 @@ typedef struct basin_image_complete_result {
     int frames;
     int64_t windows; /* that the model looked at */
     int64_t missing; /* pixels */
-    double share;   /* the weight of the model's output against the membrane from the rim, for holes
-                       up to 8 pixels wide; in wider ones kriging has four fifths */
-    double *energy; /* [energies] of association by step, per missing pixel; NULL: no texture */
+    double share; /* of the model against the membrane from the rim, before the memory; 0 where no
+                     part of the hole is wider than 10 pixels: the membrane only */
+    /* [energies] by step, per unit of confidence: of the memory of the picture's own patches, and
+     * of the distance of their mean colours from the model's. NULL: nothing was retrieved. */
+    double *energy, *model_energy;
     int energies;
 } basin_image_complete_result;
 

@@ -127,13 +127,13 @@ class ImageCompleter(Estimator):
     def complete(
         self, picture: Any, *, mask: Any = None, rectangle: Any = None, ratio: Any = None,
         seed: int = 0, resize: bool = False, plain: bool = False, frames: bool = False,
-        texture: float = 1,
+        smooth: bool = False,
     ) -> Completion:  # fmt: skip
         """Completes one picture. What is missing is where `mask` is not 0, a `rectangle` of left,
         top, width and height, or a `ratio` of the patches, drawn by the seed. `plain` uses only
-        the model's output; `frames` keeps the steps of the descent; `texture` is how much
-        detail holes get from other parts of the picture, 0 to 1."""
-        how = {"seed": seed, "resize": resize, "plain": plain, "frames": frames, "texture": texture}
+        the model's output; `frames` keeps the steps of the descent; `smooth` leaves out
+        the memory of the picture's own patches."""
+        how = {"seed": seed, "resize": resize, "plain": plain, "frames": frames, "smooth": smooth}
         masks = None if mask is None else [mask]
         return self._complete(Pictures([picture]), masks, rectangle, ratio, how)[0]
 
@@ -148,7 +148,7 @@ class ImageCompleter(Estimator):
         given = Pictures(pictures)
         if mask is not None and numpy.ndim(mask) == 2:
             mask = [mask] * len(given)
-        done = self._complete(given, mask, rectangle, ratio, {"seed": seed, "texture": 1})
+        done = self._complete(given, mask, rectangle, ratio, {"seed": seed})
         completed = [entry.completed for entry in done]
         if isinstance(pictures, numpy.ndarray):
             return numpy.stack(completed).reshape(pictures.shape)

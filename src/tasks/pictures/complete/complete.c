@@ -5,41 +5,32 @@
 #include "base/sort.h"
 #include "tasks/pictures/report/report.h"
 
-/* ---- filling level by level: all windows of all pictures go through the model in batches ---- */
+/* ---- the model: all windows of all pictures go through it in batches ---- */
 
 enum { BATCH = 8 };
 
-/* A level of all pictures. */
-typedef struct level {
+/* All pictures on their way through the model. */
+typedef struct pass {
     basin_filling *fill; /* [count] */
     int64_t count;
     basin_image_model *model;
     const basin_image_complete_options *how;
-    int number;
-    bool frames, plain;
+    bool plain;
     int64_t across, tokens, values;
     basin_windows windows;
     basin_guessing guessing;
     float *patches, *output; /* [BATCH, N, P] */
     uint8_t *hidden;         /* [BATCH, N] */
-    int levels;
-} level;
+} pass;
 
-/* The side of a window at a level, 0 the finest, in pixels of the picture. */
-static int64_t side_of(const basin_filling *f, int64_t size, int number) {
-    int64_t side = size, max = basin_int_min(f->now.height, f->now.width);
-    for (int i = 0; i < number && side < max; i++) side *= 2;
-    return basin_int_min(side, max);
+/* The side of a window, in pixels of the picture: a quarter of it is as deep as the hole. */
+static int64_t side_of(const pass *l, const basin_filling *f) {
+    int64_t side = l->model->settings.size;
+    if (!l->plain) side = basin_int_max(side, 4 * f->hole.deepest);
+    return basin_int_min(side, basin_int_min(f->now.height, f->now.width));
 }
 
-int64_t basin_filling_reach(const basin_filling *f, int64_t size, int number) {
-    int64_t quarter = side_of(f, size, number) / 4;
-    return number == f->levels - 1 ? f->hole.deepest : quarter > 1 ? quarter : 1;
-}
-
-/* ---- through the model ---- */
-
-static basin_status run_batch(level *l, basin_image_runner *runner, const basin_window *w,
+static basin_status run_batch(pass *l, basin_image_runner *runner, const basin_window *w,
                               int64_t count, basin_error *error) {
     BASIN_TRY(basin_image_runner_run(runner, l->output, l->patches, l->hidden, count, error));
     for (int64_t i = 0; i < count; i++)
@@ -49,8 +40,7 @@ static basin_status run_batch(level *l, basin_image_runner *runner, const basin_
 }
 
 /* The same with every step of the descent. */
-static basin_status trace_batch(level *l, const basin_window *w, int64_t count,
-                                basin_error *error) {
+static basin_status trace_batch(pass *l, const basin_window *w, int64_t count, basin_error *error) {
     BASIN_AT_EXIT(basin_image_trace_free) basin_image_trace trace = {0};
     BASIN_TRY(basin_image_trace_new(&trace, NULL, l->model, l->patches, l->hidden, count, error));
     for (int64_t i = 0; i < count; i++)
@@ -62,7 +52,7 @@ static basin_status trace_batch(level *l, const basin_window *w, int64_t count,
 }
 
 /* Windows of one size at a time, since they share their weights; at most BATCH. */
-static int64_t batch_of(const level *l, size_t first) {
+static int64_t batch_of(const pass *l, size_t first) {
     const basin_window *w = l->windows.window;
     size_t end = first;
     while (end < l->windows.count && end < first + BATCH && w[end].height == w[first].height &&
@@ -71,7 +61,7 @@ static int64_t batch_of(const level *l, size_t first) {
     return (int64_t)(end - first);
 }
 
-static basin_status run_windows(level *l, basin_image_runner *runner, basin_error *error) {
+static basin_status run_windows(pass *l, basin_image_runner *runner, basin_error *error) {
     for (size_t first = 0; first < l->windows.count;) {
         const basin_window *w = l->windows.window + first;
         int64_t count = batch_of(l, first);
@@ -82,67 +72,48 @@ static basin_status run_windows(level *l, basin_image_runner *runner, basin_erro
                                               &w[i], error));
         }
         BASIN_TRY(basin_guess_weigh(&l->guessing, w, error));
-        BASIN_TRY(l->frames ? trace_batch(l, w, count, error)
-                            : run_batch(l, runner, w, count, error));
+        BASIN_TRY(l->how->frames ? trace_batch(l, w, count, error)
+                                 : run_batch(l, runner, w, count, error));
         first += (size_t)count;
-        enum { PARTS = 1000 };
-        int64_t part = PARTS * (int64_t)first / (int64_t)l->windows.count;
         basin_watch_progress(l->how->watch, "completing",
-                             (l->levels - 1 - l->number) * PARTS + part, l->levels * PARTS, NAN,
-                             "windows");
+                             500 * (int64_t)first / (int64_t)l->windows.count, 1000, NAN, "parts");
     }
     return BASIN_OK;
 }
 
-/* The fading length of corrections, in pixels of a window `side` pixels wide. */
-static double fade_of(const level *l, int64_t side) { return 2 * (double)side / (double)l->across; }
-
 /* ---- before and after ---- */
 
-static basin_status begin(level *l, int64_t number, basin_error *error) {
+static basin_status begin(pass *l, int64_t number, basin_error *error) {
+    enum { THIN = 8 }; /* a window as wide as that shows a model nothing */
     basin_filling *f = &l->fill[number];
-    int64_t size = l->model->settings.size, area = f->hole.box.height * f->hole.box.width;
-    if (l->number >= f->levels) return BASIN_OK;
-    f->copies = l->frames ? (int)basin_image_run_settings(l->model).steps + 1 : 1;
-    BASIN_FREE(f->sum, f->weight);
-    f->weight = NULL;
+    int64_t area = f->hole.box.height * f->hole.box.width;
+    bool thin = basin_int_min(f->now.height, f->now.width) < THIN;
+    f->seen = l->plain || l->how->resize || (!thin && f->hole.deepest > 0);
+    f->lanes = l->model->settings.channels == 1 ? f->now.channels : 1;
+    f->copies = l->how->frames ? (int)basin_image_run_settings(l->model).steps + 1 : 1;
+    f->share = !f->seen ? 0 : l->plain ? 1 : 0.5; /* about as good as the membrane */
     BASIN_TRY(BASIN_NEW(&f->sum, f->copies * area * f->now.channels, "guesses", error));
     BASIN_TRY(BASIN_NEW(&f->weight, area, "guesses", error));
     basin_cover cover = {.hole = &f->hole,
                          .height = f->now.height,
                          .width = f->now.width,
-                         .side = side_of(f, size, l->number),
+                         .side = side_of(l, f),
                          .across = l->across,
-                         .reach = basin_filling_reach(f, size, l->number),
                          .whole = l->how->resize,
-                         .looks = l->plain ? 1 : l->how->looks,
-                         .flips = l->model->settings.flip,
                          .lanes = f->lanes,
                          .picture = number};
-    return basin_windows_cover(&l->windows, &cover, error);
-}
-
-/* The weight of a guess against the result of a coarser level: 1 near the rim, 0 at the end of this
- * level's reach. */
-static double trust(const level *l, const basin_filling *f, int32_t depth) {
-    double reach = (double)basin_filling_reach(f, l->model->settings.size, l->number);
-    if (l->number == f->levels - 1) return 1;
-    double at = fmin(fmax(2 * (depth - 1) / reach - 1, 0), 1);
-    return 1 - at * at * (3 - 2 * at);
+    return f->seen ? basin_windows_cover(&l->windows, &cover, error) : BASIN_OK;
 }
 
 /* Sums become guesses. */
-static void settle(const level *l, basin_filling *f, float *sum) {
+static void settle(const basin_filling *f, float *sum) {
     const basin_area *box = &f->hole.box;
     int channels = f->now.channels;
     for (int64_t i = 0; i < box->height * box->width; i++) {
         int64_t at = (box->top + i / box->width) * f->now.width + box->left + i % box->width;
-        double part = f->weight[i] > 0 ? trust(l, f, f->hole.depth[i]) : 0;
-        for (int c = 0; c < channels; c++) {
-            double before = f->now.pixel[at * channels + c], guess = before;
-            if (f->weight[i] > 0) guess = sum[i * channels + c] / f->weight[i];
-            sum[i * channels + c] = (float)(before + part * (guess - before));
-        }
+        for (int c = 0; c < channels; c++)
+            sum[i * channels + c] = f->weight[i] > 0 ? sum[i * channels + c] / f->weight[i]
+                                                     : f->now.pixel[at * channels + c];
     }
 }
 
@@ -157,68 +128,24 @@ static void write_guesses(basin_picture *to, const basin_hole *hole, const float
     }
 }
 
-static basin_status finish_level(level *l, basin_filling *f, basin_error *error) {
-    int64_t area = f->hole.box.height * f->hole.box.width, size = l->model->settings.size;
-    if (l->number >= f->levels) return BASIN_OK;
-    int64_t side = side_of(f, size, l->number);
+/* The model's guesses, corrected at the rim within two patches, and the membrane, by their shares.
+ */
+static basin_status end(const pass *l, basin_filling *f, basin_error *error) {
+    int64_t cells = f->hole.box.height * f->hole.box.width * f->now.channels;
+    double fade = 2 * (double)side_of(l, f) / (double)l->across;
     for (int copy = 0; copy < f->copies; copy++) {
-        float *sum = f->sum + copy * area * f->now.channels;
-        settle(l, f, sum);
-        if (!l->plain)
-            BASIN_TRY(basin_rim_match(sum, f->weight, &f->now, &f->hole, fade_of(l, side), error));
-        /* The model's guesses count by its share, the membrane for the rest. */
-        int64_t cells = f->hole.box.height * f->hole.box.width * f->now.channels;
-        for (int64_t i = 0; i < cells && !l->plain; i++)
+        float *sum = f->sum + copy * cells;
+        settle(f, sum);
+        if (l->plain) continue;
+        BASIN_TRY(basin_rim_match(sum, f->weight, &f->now, &f->hole, fade, error));
+        for (int64_t i = 0; i < cells; i++)
             sum[i] = f->span[i] + (float)f->share * (sum[i] - f->span[i]);
     }
-    write_guesses(&f->now, &f->hole, f->sum + (f->copies - 1) * area * f->now.channels);
+    write_guesses(&f->now, &f->hole, f->sum + (f->copies - 1) * cells);
     return BASIN_OK;
 }
 
-/* ---- the whole ---- */
-
-static basin_status run_level(level *l, basin_error *error) {
-    basin_image_runner *runner = NULL;
-    l->windows.count = 0;
-    l->frames = l->how->frames && l->number == 0;
-    l->guessing.level = l->number;
-    for (int64_t i = 0; i < l->count; i++) BASIN_TRY(begin(l, i, error));
-    size_t batch = l->windows.count < BATCH ? l->windows.count : BATCH;
-    BASIN_TRY(basin_image_runner_borrow(&runner, l->model, (int64_t)batch, error));
-    BASIN_TRY(run_windows(l, runner, error));
-    for (int64_t i = 0; i < l->count; i++) BASIN_TRY(finish_level(l, &l->fill[i], error));
-    return BASIN_OK;
-}
-
-/* Enough coarser levels for the deepest pixel to be within a quarter of a window from the rim. */
-static void plan_levels(level *l, basin_filling *f) {
-    int64_t size = l->model->settings.size;
-    int64_t max = basin_int_min(f->now.height, f->now.width);
-    f->lanes = l->model->settings.channels == 1 ? f->now.channels : 1;
-    f->levels = 1;
-    f->share = l->plain ? 1 : 0.5; /* about as good as the membrane alone */
-    if (l->plain || l->how->resize) return;
-    enum { THIN = 8 }; /* a window as wide as that shows a model nothing: use only the membrane */
-    if (max < THIN) f->levels = 0;
-    while (f->levels && side_of(f, size, f->levels - 1) < max &&
-           f->hole.deepest > side_of(f, size, f->levels - 1) / 4)
-        f->levels++;
-}
-
-static basin_status run_levels(level *l, basin_error *error) {
-    int64_t patches = BATCH * l->tokens;
-    BASIN_TRY(BASIN_NEW_RAW(&l->patches, patches * l->values, "windows", error));
-    BASIN_TRY(BASIN_NEW_RAW(&l->output, patches * l->values, "windows", error));
-    BASIN_TRY(BASIN_NEW_RAW(&l->hidden, patches, "windows", error));
-    for (int64_t i = 0; i < l->count; i++) {
-        plan_levels(l, &l->fill[i]);
-        if (l->levels < l->fill[i].levels) l->levels = l->fill[i].levels;
-    }
-    for (l->number = l->levels - 1; l->number >= 0; l->number--) BASIN_TRY(run_level(l, error));
-    return BASIN_OK;
-}
-
-static void level_free(level *l) {
+static void pass_free(pass *l) {
     basin_windows_free(&l->windows);
     basin_guessing_free(&l->guessing);
     BASIN_FREE(l->patches, l->output, l->hidden);
@@ -229,13 +156,25 @@ static void level_free(level *l) {
 static basin_status fill_all(basin_filling *fill, int64_t count, basin_image_model *model,
                              const basin_image_complete_options *how, basin_error *error) {
     const basin_image_settings *s = &model->settings;
-    BASIN_AT_EXIT(level_free) level l = {.fill = fill, .count = count, .model = model, .how = how};
+    BASIN_AT_EXIT(pass_free) pass l = {.fill = fill, .count = count, .model = model, .how = how};
+    basin_image_runner *runner = NULL;
     l.guessing = (basin_guessing){.fill = fill, .model = model};
     l.plain = how->plain || basin_hole_is_drawn(how);
     l.across = s->size / s->patch;
     l.tokens = basin_image_tokens(s);
     l.values = basin_image_patch_values(s);
-    return run_levels(&l, error);
+    for (int64_t i = 0; i < count; i++) BASIN_TRY(begin(&l, i, error));
+    int64_t batch = basin_int_min((int64_t)l.windows.count, BATCH), patches = batch * l.tokens;
+    if (batch > 0) {
+        BASIN_TRY(BASIN_NEW_RAW(&l.patches, patches * l.values, "windows", error));
+        BASIN_TRY(BASIN_NEW_RAW(&l.output, patches * l.values, "windows", error));
+        BASIN_TRY(BASIN_NEW_RAW(&l.hidden, patches, "windows", error));
+        BASIN_TRY(basin_image_runner_borrow(&runner, l.model, batch, error));
+        BASIN_TRY(run_windows(&l, runner, error));
+    }
+    for (int64_t i = 0; i < count; i++)
+        if (fill[i].seen) BASIN_TRY(end(&l, &fill[i], error));
+    return BASIN_OK;
 }
 
 void basin_filling_free(basin_filling *fill) {
@@ -248,11 +187,6 @@ void basin_filling_free(basin_filling *fill) {
 /* ---- completing ---- */
 
 static basin_status check(const basin_image_complete_options *how, basin_error *error) {
-    if (how->looks < 0 || how->looks > BASIN_LOOKS)
-        return basin_fail(error, BASIN_BAD_VALUE, "looks is %d; expected 0 to %d", how->looks,
-                          BASIN_LOOKS);
-    if (!(how->texture >= 0 && how->texture <= 1))
-        return basin_fail(error, BASIN_BAD_VALUE, "texture is %g; expected 0 to 1", how->texture);
     if (how->rectangles > 0 && !how->more_rectangles)
         return basin_fail(error, BASIN_BAD_VALUE, "%lld rectangles, but no list of them",
                           (long long)how->rectangles);
@@ -266,16 +200,6 @@ static basin_status span(basin_filling *fill, basin_error *error) {
     BASIN_TRY(basin_rim_span(fill->span, &fill->now, &fill->hole, error));
     write_guesses(&fill->now, &fill->hole, fill->span);
     return BASIN_OK;
-}
-
-static basin_status begin_picture(basin_filling *fill, basin_image_complete_result *r,
-                                  const basin_picture *picture, int64_t patch,
-                                  const basin_image_complete_options *how, int64_t number,
-                                  basin_error *error) {
-    BASIN_TRY(basin_picture_copy(&r->original, picture, error));
-    BASIN_TRY(basin_hole_make(&fill->hole, picture, patch, how, number, error));
-    BASIN_TRY(basin_picture_copy(&fill->now, picture, error));
-    return span(fill, error);
 }
 
 /* Gives missing pixels one value. */
@@ -298,31 +222,49 @@ static basin_status make_masks(basin_image_complete_result *r, const basin_hole 
     return BASIN_OK;
 }
 
+static basin_status begin_picture(basin_filling *fill, basin_image_complete_result *r,
+                                  const basin_picture *picture, int64_t patch,
+                                  const basin_image_complete_options *how, int64_t number,
+                                  basin_error *error) {
+    BASIN_TRY(basin_picture_copy(&r->original, picture, error));
+    BASIN_TRY(basin_hole_make(&fill->hole, picture, patch, how, number, error));
+    BASIN_TRY(make_masks(r, &fill->hole, error));
+    BASIN_TRY(basin_picture_copy(&fill->now, picture, error));
+    BASIN_TRY(span(fill, error));
+    if (how->plain || how->resize || basin_hole_is_drawn(how)) return BASIN_OK;
+    return basin_hole_keep_wide(&fill->hole, picture, error);
+}
+
 static basin_status make_frames(basin_image_complete_result *r, const basin_filling *fill,
                                 basin_error *error) {
     int64_t area = fill->hole.box.height * fill->hole.box.width;
     BASIN_TRY(BASIN_NEW(&r->frame, fill->copies, "frames", error));
     r->frames = fill->copies;
     for (int t = 0; t < r->frames; t++) {
-        BASIN_TRY(basin_picture_copy(&r->frame[t], &r->original, error));
+        BASIN_TRY(basin_picture_copy(&r->frame[t], &fill->now, error));
         write_guesses(&r->frame[t], &fill->hole, fill->sum + t * area * r->original.channels);
     }
     return BASIN_OK;
 }
 
+/* Of a picture that no model has seen, every frame is the result. */
 static basin_status finish(basin_image_complete_result *r, basin_filling *fill,
-                           const basin_image_complete_options *how, basin_backend *backend,
-                           basin_error *error) {
+                           const basin_image_complete_options *how, basin_error *error) {
     basin_course course = {.steps = 0};
-    BASIN_TRY(make_masks(r, &fill->hole, error));
-    if (!how->plain && !basin_hole_is_drawn(how))
-        BASIN_TRY(basin_texture_fill(&fill->now, &fill->hole, fill->span, how->texture, backend,
-                                     &course, error));
+    if (!how->plain && !how->smooth && !basin_hole_is_drawn(how))
+        BASIN_TRY(
+            basin_memory_fill(&fill->now, &fill->hole, how->seed, how->watch, &course, error));
     if (how->frames) BASIN_TRY(make_frames(r, fill, error));
-    if (how->frames && course.steps) /* the last is the result */
-        BASIN_TRY(basin_picture_copy(&r->frame[r->frames - 1], &fill->now, error));
-    if (course.steps) BASIN_TRY(BASIN_NEW_RAW(&r->energy, course.steps, "a completion", error));
-    if (course.steps) memcpy(r->energy, course.energy, (size_t)course.steps * sizeof *r->energy);
+    for (int t = 0; t < r->frames; t++)
+        if (!fill->seen || (course.steps && t == r->frames - 1))
+            BASIN_TRY(basin_picture_copy(&r->frame[t], &fill->now, error));
+    if (course.steps) {
+        size_t bytes = (size_t)course.steps * sizeof *r->energy;
+        BASIN_TRY(BASIN_NEW_RAW(&r->energy, course.steps, "a completion", error));
+        BASIN_TRY(BASIN_NEW_RAW(&r->model_energy, course.steps, "a completion", error));
+        memcpy(r->energy, course.memory, bytes);
+        memcpy(r->model_energy, course.model, bytes);
+    }
     r->energies = course.steps;
     r->completed = fill->now;
     fill->now = (basin_picture){0};
@@ -344,14 +286,13 @@ basin_status basin_image_complete(basin_image_complete_result *completion, basin
     BASIN_TRY(check(&taken, error));
     if (count < 1) return BASIN_OK;
     basin_status status = BASIN_OK;
-    if (taken.looks == 0) taken.looks = 2;
     BASIN_SCRATCH(basin_filling, fill, count, "completions", error);
     for (int64_t i = 0; i < count && !status; i++)
         status = begin_picture(&fill[i], &completion[i], &picture[i], model->settings.patch, &taken,
                                i, error);
     if (!status) status = fill_all(fill, count, model, &taken, error);
     for (int64_t i = 0; i < count && !status; i++)
-        status = finish(&completion[i], &fill[i], &taken, model->backend, error);
+        status = finish(&completion[i], &fill[i], &taken, error);
     for (int64_t i = 0; i < count; i++) {
         basin_filling_free(&fill[i]);
         if (status) basin_image_complete_result_free(&completion[i]);
@@ -366,6 +307,6 @@ void basin_image_complete_result_free(basin_image_complete_result *completion) {
     basin_picture_free(&completion->hole);
     for (int i = 0; i < completion->frames && completion->frame; i++)
         basin_picture_free(&completion->frame[i]);
-    BASIN_FREE(completion->frame, completion->energy);
+    BASIN_FREE(completion->frame, completion->energy, completion->model_energy);
     *completion = (basin_image_complete_result){.size = completion->size};
 }

@@ -1,5 +1,6 @@
-/* Filling holes of pictures level by level: coarse windows first where a hole is larger than what a
- * window sees around, then finer ones, which see the coarse result deep in the hole. */
+/* Filling holes of pictures by one energy: a model's picture of what is missing, at a scale where a
+ * window sees the whole hole, and the memory of the picture's own patches (memory.c), which begins
+ * with it. Narrow holes get a membrane only. */
 #ifndef BASIN_TASK_IMAGE_COMPLETE_COMPLETE_H
 #define BASIN_TASK_IMAGE_COMPLETE_COMPLETE_H
 
@@ -26,6 +27,10 @@ typedef struct basin_hole {
 basin_status basin_hole_make(basin_hole *hole, const basin_picture *picture, int64_t patch,
                              const basin_image_complete_options *how, int64_t number,
                              basin_error *error);
+/* Takes parts that are at most 10 pixels wide out of the hole: they count as known. `missing` and
+ * the box stay. */
+basin_status basin_hole_keep_wide(basin_hole *hole, const basin_picture *picture,
+                                  basin_error *error);
 void basin_hole_free(basin_hole *hole);
 /* Whether patches are to be drawn at random. */
 bool basin_hole_is_drawn(const basin_image_complete_options *how);
@@ -44,11 +49,6 @@ basin_status basin_rim_match(float *guess,        /* [box.height, box.width, cha
                              const float *weight, /* [box.height, box.width] */
                              const basin_picture *picture, const basin_hole *hole, double fade,
                              basin_error *error);
-
-/* Kriging from the rim of the hole in `box`; guesses are kept where its rim is too long. */
-basin_status basin_krige(float *guess, /* [box.height, box.width, channels] */
-                         const basin_picture *picture, const basin_hole *hole, basin_area box,
-                         basin_error *error);
 
 /* ---- Smooth surfaces over the pixels of a hole ---- */
 
@@ -70,31 +70,27 @@ void basin_membrane_free(basin_membrane *m);
 /* Solved on grids of half the size first: large holes take no more sweeps than small ones. */
 basin_status basin_membrane_solve(basin_membrane *m, basin_error *error);
 
-/* ---- Texture by association: what a hole has in common with the rest of the picture ---- */
+/* ---- The picture as a memory of itself ---- */
 
-enum { BASIN_COURSE = 64 };
+enum { BASIN_COURSE = 128 };
 
-/* Energies by step, per pixel of the hole; several holes one after the other. */
+/* Energies by step and term; it begins anew on each grid, and for each of several holes. */
 typedef struct basin_course {
-    double energy[BASIN_COURSE];
+    double memory[BASIN_COURSE], model[BASIN_COURSE];
     int steps;
 } basin_course;
 
-/* Takes detail for the holes of a completed picture from its other parts, where holes are more than
- * scratches: copies of coherent pieces, chosen by the descent of an energy that begins with the
- * completion. `share` of what they differ by from the completion is added, 0 to 1. */
-basin_status basin_texture_fill(basin_picture *picture, const basin_hole *hole,
-                                const float *span, /* [box.height, box.width, channels] membrane */
-                                double texture, basin_backend *backend, basin_course *course,
-                                basin_error *error);
+/* Fills the hole, where `picture` holds the model's, with what the descent on the
+ * energy at the head of memory.c retrieves from around it; left as it is where nothing is stored.
+ */
+basin_status basin_memory_fill(basin_picture *picture, const basin_hole *hole, uint64_t seed,
+                               const basin_watch *watch, basin_course *course, basin_error *error);
 
 /* ---- Where a model looks at a picture with a hole: squares around what is missing ---- */
 
 /* A part of the picture, mostly a square, that the model sees resized to its own size. */
 typedef struct basin_window {
     int64_t top, left, height, width;
-    bool flip;       /* seen in a mirror */
-    bool first;      /* of several looks, the one whose patches are aligned with the hole */
     int lane;        /* of a colour picture, the channel that a grey model sees */
     int64_t picture; /* its number in the call */
 } basin_window;
@@ -104,25 +100,19 @@ typedef struct basin_windows {
     size_t count, capacity;
 } basin_windows;
 
-enum { BASIN_LOOKS = 8 };
-
 /* How windows are laid over a hole. */
 typedef struct basin_cover {
     const basin_hole *hole;
     int64_t height, width; /* of the picture */
     int64_t side;          /* of a window, at most both */
     int64_t across;        /* patches in a row of it */
-    int64_t reach;         /* only what is missing and at most so deep is to be covered */
     bool whole;            /* one window, the whole picture */
-    int looks;             /* a window, 1 to BASIN_LOOKS */
-    bool flips;            /* also mirrored looks, which the model was trained for */
     int lanes;
     int64_t picture;
 } basin_cover;
 
-/* Adds windows in which all that is to be covered lies, centred on it as far as the picture lets
- * them, and placed so that their patches hide few known pixels. Neighbours overlap by half. Further
- * looks at a window are moved by parts of a patch, and mirrored. */
+/* Adds windows in which all that is missing lies, centred on it as far as the picture lets them,
+ * and placed so that their patches hide few known pixels. Neighbours overlap by half. */
 basin_status basin_windows_cover(basin_windows *windows, const basin_cover *cover,
                                  basin_error *error);
 void basin_windows_free(basin_windows *windows);
@@ -133,18 +123,15 @@ void basin_windows_free(basin_windows *windows);
 typedef struct basin_filling {
     basin_picture now; /* what is known, and the best guess for the rest */
     basin_hole hole;
-    int levels;      /* 1, and more for deep holes */
+    bool seen;       /* by the model; else the membrane is all */
     int lanes;       /* channels that a grey model sees one by one; else 1 */
-    int copies;      /* 1, or the frames of the last level */
+    int copies;      /* 1, or the frames of the 0 to 1 */
     float *sum;      /* [copies, box.height, box.width, channels] weighted guesses */
     float *weight;   /* [box.height, box.width] */
     float *span;     /* [box.height, box.width, channels] the membrane through the rim */
-    double share;    /* how much the model's guesses count beside the membrane, last level */
+    double share;    /* how much the model's guesses count beside the membrane, 0 to 1 */
     int64_t windows; /* looked at so far */
 } basin_filling;
-
-/* How deep a window at that level reaches; deeper pixels keep the result of coarser windows. */
-int64_t basin_filling_reach(const basin_filling *fill, int64_t size, int level);
 
 void basin_filling_free(basin_filling *fill);
 
@@ -153,14 +140,13 @@ void basin_filling_free(basin_filling *fill);
 typedef struct basin_guessing {
     basin_filling *fill; /* [pictures] */
     const basin_image_model *model;
-    int level;
     basin_picture part, seen; /* scratch: a window in the picture's channels, in the model's */
     float *down, *right;      /* [height] [width] weights of the rows and columns of a window */
     size_t downs, rights;     /* capacities */
 } basin_guessing;
 void basin_guessing_free(basin_guessing *l);
 
-/* Patches that hold something missing within reach. */
+/* Patches that hold something missing. */
 void basin_guess_hide(uint8_t *hidden /* [N] */, const basin_guessing *l, const basin_window *w);
 basin_status basin_window_to_patches(float *patches /* [N, P] */, basin_guessing *l,
                                      const basin_window *w, basin_error *error);

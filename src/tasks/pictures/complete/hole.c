@@ -112,18 +112,38 @@ static void sweep_depth(basin_hole *h, const basin_picture *p, int step) {
     }
 }
 
-static basin_status measure_depth(basin_hole *h, const uint8_t *map, const basin_picture *p,
-                                  basin_error *error) {
-    int64_t count = h->box.height * h->box.width;
-    BASIN_TRY(BASIN_NEW_RAW(&h->depth, count, "a mask", error));
-    for (int64_t y = 0; y < h->box.height; y++)
-        for (int64_t x = 0; x < h->box.width; x++)
-            h->depth[y * h->box.width + x] =
-                map[(h->box.top + y) * p->width + h->box.left + x] ? INT32_MAX - 1 : 0;
+/* Depths where they are not 0. */
+static void measure_depth(basin_hole *h, const basin_picture *p) {
     sweep_depth(h, p, 1);
     sweep_depth(h, p, -1);
-    for (int64_t i = 0; i < count; i++)
-        if (h->deepest < h->depth[i]) h->deepest = h->depth[i];
+    h->deepest = 0;
+    for (int64_t i = 0; i < h->box.height * h->box.width; i++)
+        h->deepest = basin_int_max(h->deepest, h->depth[i]);
+}
+
+/* A part is wide where a square of 2 WIDE - 1 pixels fits in, the ends of the picture being known.
+ */
+basin_status basin_hole_keep_wide(basin_hole *h, const basin_picture *p, basin_error *error) {
+    enum { WIDE = 6 };
+    int64_t w = h->box.width, row = w + 1;
+    BASIN_SCRATCH(int32_t, sum, (h->box.height + 1) * row, "a mask", error);
+    for (int64_t i = 0; i < h->box.height * w; i++) {
+        int64_t y = h->box.top + i / w, x = h->box.left + i % w, to = (i / w + 1) * row + i % w + 1;
+        int64_t end =
+            basin_int_min(basin_int_min(y + 1, p->height - y), basin_int_min(x + 1, p->width - x));
+        bool middle = h->depth[i] >= WIDE && end >= WIDE;
+        sum[to] = sum[to - 1] + sum[to - row] - sum[to - row - 1] + middle;
+    }
+    for (int64_t i = 0; i < h->box.height * w; i++) {
+        int64_t top = basin_int_max(i / w - WIDE + 1, 0), left = basin_int_max(i % w - WIDE + 1, 0);
+        int64_t bottom = basin_int_min(i / w + WIDE, h->box.height);
+        int64_t right = basin_int_min(i % w + WIDE, w);
+        bool kept = sum[bottom * row + right] - sum[bottom * row + left] - sum[top * row + right] +
+                        sum[top * row + left] >
+                    0;
+        h->depth[i] = h->depth[i] && kept ? INT32_MAX - 1 : 0;
+    }
+    measure_depth(h, p);
     return BASIN_OK;
 }
 
@@ -139,7 +159,14 @@ basin_status basin_hole_make(basin_hole *hole, const basin_picture *picture, int
     else
         BASIN_TRY(mark_rectangles(map, how, picture, error));
     BASIN_TRY(find_box(hole, map, picture, patch, error));
-    return measure_depth(hole, map, picture, error);
+    int64_t w = hole->box.width;
+    BASIN_TRY(BASIN_NEW_RAW(&hole->depth, hole->box.height * w, "a mask", error));
+    for (int64_t i = 0; i < hole->box.height * w; i++) {
+        int64_t y = hole->box.top + i / w, x = hole->box.left + i % w;
+        hole->depth[i] = map[y * picture->width + x] ? INT32_MAX - 1 : 0;
+    }
+    measure_depth(hole, picture);
+    return BASIN_OK;
 }
 
 void basin_hole_free(basin_hole *hole) {

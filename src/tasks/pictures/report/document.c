@@ -200,13 +200,15 @@ static void put_attention(writer *w, const entry *e) {
 /* ---- a hole ---- */
 
 /* Traced pictures with a square hole in the middle, filled as `image complete` does, and the energy
- * of the texture by step. */
+ * by step. */
 static basin_status put_hole(writer *w, const entry *e, int64_t i, basin_error *error) {
     const basin_image_settings *s = &e->model->settings;
     BASIN_AT_EXIT(basin_image_complete_result_free) basin_image_complete_result done = {0};
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     int64_t side = s->size * 2 / 7, at = (s->size - side) / 2;
-    basin_image_complete_options how = {.rectangle = {at, at, side, side}, .texture = 1};
+    basin_image_complete_options how = {
+        .rectangle = {at, at, side, side},
+    };
     const float *patches = e->exhibit.patches + i * w->tokens * w->values;
     BASIN_TRY(basin_image_sheet_picture(&picture, patches, NULL, s, error));
     BASIN_TRY(basin_image_complete(&done, e->model, &picture, 1, &how, error));
@@ -217,6 +219,7 @@ static basin_status put_hole(writer *w, const entry *e, int64_t i, basin_error *
     basin_document_picture(&w->report, &done.completed, form_of(e), NULL);
     PUT("}");
     put_numbers(w, "energy", done.energy, done.energies);
+    put_numbers(w, "model_energy", done.model_energy, done.energies);
     PUT("}");
     return BASIN_OK;
 }
