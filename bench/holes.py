@@ -199,10 +199,12 @@ def run(a, key, names, folder):
 
 
 def untrained(a, folder):
-    """A model of the shipped one's shape, trained for one step at a rate that changes nothing."""
-    path = os.path.join(folder, "untrained.safetensors")
-    command = [a.basin, "image", "train", os.path.join(folder, "pictures"), "--preset", "paper-imagenet"]
-    command += ["--no-self-attention", "--batch", "1", "--max-steps", "1", "--rate", "1e-12", "--quiet", "-o", path]
+    """A model of the shipped one's shape that has seen one photograph, at a rate that changes nothing."""
+    path, one = os.path.join(folder, "untrained.safetensors"), os.path.join(folder, "one")
+    os.makedirs(one, exist_ok=True)
+    shutil.copy(os.path.join(folder, "pictures", "000.png"), one)
+    command = [a.basin, "image", "train", one, "--preset", "paper-imagenet", "--no-self-attention", "--batch", "1"]
+    command += ["--epochs", "1", "--warmup", "0", "--rate", "1e-12", "--rate-last", "0", "--quiet", "-o", path]
     if not os.path.exists(path):
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return path
