@@ -138,12 +138,14 @@ def membrane(picture, mask):
     ys, xs = numpy.nonzero(hole)
     box = numpy.s_[max(ys.min() - 1, 0) : ys.max() + 2, max(xs.min() - 1, 0) : xs.max() + 2]
     part, hole, across = z[box], hole[box], across[box]
-    for _ in range(1500):
+    side = max(hole.shape)
+    over = 2 / (1 + numpy.sin(numpy.pi / side))
+    for _ in range(100 + 4 * side):
         for colour in (0, 1):
             grid = numpy.pad(part, ((1, 1), (1, 1), (0, 0)), mode="edge")
             mean = (grid[:-2, 1:-1] + grid[2:, 1:-1] + grid[1:-1, :-2] + grid[1:-1, 2:]) / 4
             here = (hole & (across == colour))[..., None]
-            part += 1.9 * here * (mean - part)
+            part += over * here * (mean - part)
     return z.round().clip(0, 255).astype(numpy.uint8)
 
 

@@ -32,7 +32,7 @@ static const basin_option table[] = {
     BASIN_FLAG(frames, "frames"),
     BASIN_INTEGER(limit, "limit", "N", 0, 1e12),
     BASIN_COMPUTE_OPTIONS,
-    BASIN_OPTION_SEED_FOR("mask=random"),
+    BASIN_OPTION_SEED,
     BASIN_OPTION_QUIET,
     BASIN_OPTIONS_END,
 };

@@ -122,7 +122,6 @@ TEST(unusable_masks_are_errors) {
         {"smeared.png --most-hidden 0.1", "the mask hides 11 % of the picture: is it inverted?", 1},
         {"transparent", "in/a.png: nothing is transparent in it, so what is missing? --mask", 1},
         {"1,2,3,4 --ratio 0.3", "--ratio has no effect with --mask 1,2,3,4", 2},
-        {"1,2,3,4 --seed 3", "--seed has no effect with --mask 1,2,3,4", 2},
         {"1,2,3,4 --smooth --plain", "--smooth has no effect with --plain", 2},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)

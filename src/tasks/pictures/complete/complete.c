@@ -247,7 +247,7 @@ static basin_status make_frames(basin_image_complete_result *r, const basin_fill
     return BASIN_OK;
 }
 
-/* Of a picture that no model has seen, every frame is the result. */
+/* Where the model has seen nothing every frame is the result. */
 static basin_status finish(basin_image_complete_result *r, basin_filling *fill,
                            const basin_image_complete_options *how, basin_error *error) {
     basin_course course = {.steps = 0};

@@ -268,11 +268,11 @@ static void add_vote(votes *v, const grid *g, int64_t p, int64_t q, float weight
     }
 }
 
-/* Attention over the patterns at a finite beta, of which at most MOST are taken; the energy. */
+/* Attention over the patterns at a finite beta, of which at most PATTERNS are taken; the energy. */
 static basin_status attend(votes *v, double *energy, grid *g, double beta, basin_error *error) {
-    enum { MOST = 600 };
-    const double least = 1e-3;
-    int64_t step = g->sources / MOST + 1;
+    enum { PATTERNS = 600 };
+    const double negligible = 1e-3;
+    int64_t step = g->sources / PATTERNS + 1;
     BASIN_SCRATCH_RAW(float, d, g->sources, what, error);
     for (int64_t k = 0; k < g->targets; k++) {
         int64_t p = g->target[k], best = 0;
@@ -286,7 +286,7 @@ static basin_status attend(votes *v, double *energy, grid *g, double beta, basin
         *energy += (double)g->weight[p] * ((double)d[best] - log(sum) / beta);
         for (int64_t j = 0; j < g->sources; j += step) {
             double a = exp(beta * (double)(d[best] - d[j])) / sum;
-            if (a > least) add_vote(v, g, p, g->source[j], g->weight[p] * (float)a);
+            if (a > negligible) add_vote(v, g, p, g->source[j], g->weight[p] * (float)a);
         }
     }
     return BASIN_OK;
@@ -354,12 +354,12 @@ static void note_energy(basin_course *course, const grid *g, double energy) {
 
 /* Each pixel of a patch around the hole is what the most confident patch retrieved for it. */
 static void take_whole(float *taken /* [height, width, LANES] */, const grid *g,
-                       float *most /* [height, width] zeros */) {
+                       float *best /* [height, width] zeros */) {
     for (int64_t k = 0; k < g->targets * PATCH; k++) {
         int64_t p = g->target[k / PATCH], e = k % PATCH;
         int64_t by = (e / SIDE - HALF) * g->width + e % SIDE - HALF;
-        if (g->weight[p] <= most[p + by]) continue;
-        most[p + by] = g->weight[p];
+        if (g->weight[p] <= best[p + by]) continue;
+        best[p + by] = g->weight[p];
         memcpy(taken + (p + by) * LANES, g->colour + (g->at[p] + by) * LANES,
                LANES * sizeof *taken);
     }
@@ -371,11 +371,11 @@ static basin_status finish(grid *g, basin_error *error) {
     const double length = 8, share = 0.5;
     int64_t n = g->height * g->width;
     BASIN_SCRATCH_RAW(float, taken, n *LANES, what, error);
-    BASIN_SCRATCH(float, most, n, what, error);
+    BASIN_SCRATCH(float, best, n, what, error);
     BASIN_AT_EXIT(basin_membrane_free) basin_membrane m = {0};
     BASIN_TRY(basin_membrane_new(&m, g->height, g->width, error));
     memcpy(taken, g->colour, (size_t)(n * LANES) * sizeof *taken);
-    take_whole(taken, g, most);
+    take_whole(taken, g, best);
     m.spring = 1 / (length * length);
     for (int c = 0; c < 3; c++) {
         for (int64_t i = 0; i < n; i++)
