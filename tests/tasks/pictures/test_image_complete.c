@@ -83,7 +83,7 @@ TEST(a_rectangle_is_all_that_changes) {
     }
 }
 
-/* Smaller than a window, a line, a hole deeper than a window: always the hole alone changes. */
+/* Smaller than a window, a line, a hole deeper than a window: only the hole changes. */
 TEST(every_size_is_completed) {
     static const struct {
         int64_t height, width, hole[4];
@@ -315,7 +315,7 @@ TEST(what_is_far_from_the_rim_is_not_retrieved) {
         bool foreign = i / SIZE < FOREIGN && i % SIZE < FOREIGN;
         uint8_t red[] = {250, 0, 0}, grey = (uint8_t)(100 + i * 7 % 11);
         memset(p.pixel + 3 * i, grey, 3);
-        if (foreign || mask.pixel[i]) memcpy(p.pixel + 3 * i, red, 3); /* the start, too */
+        if (foreign || mask.pixel[i]) memcpy(p.pixel + 3 * i, red, 3); /* the start as well */
     }
     basin_image_complete_options how = {.mask = &mask};
     assert_ok(basin_hole_make(&hole, &p, 4, &how, 0, &failure));
@@ -329,7 +329,7 @@ TEST(what_is_far_from_the_rim_is_not_retrieved) {
     basin_picture_free(&mask);
 }
 
-/* Of a cross of lines with a square on one of them the square is left; the lines are filled by the
+/* A square on one of two crossed lines is all that is left of the hole; the lines are filled by the
  * membrane, without the model. */
 TEST(narrow_parts_need_no_model) {
     BASIN_AT_EXIT(bench_close) bench b;
