@@ -151,10 +151,8 @@ static void bench_edges(int64_t nodes, int64_t pairs, int64_t heads, int64_t wid
     if (full) {
         at.scale = random_floats(pairs * heads, 0, 1);
         at.mix = random_floats(heads * heads, -1, 1);
-        at.dscale = random_floats(pairs * heads, 0, 0);
-        at.gscale = random_floats(pairs * heads, 0, 0);
-        at.dmix = random_floats(heads * heads, 0, 0);
-        at.gmix = random_floats(heads * heads, 0, 0);
+        at.out_scale = random_floats(pairs * heads, 0, 0);
+        at.out_mix = random_floats(heads * heads, 0, 0);
     }
     printf("list: %d nodes, %d pairs, %d heads of %d%s\n", (int)nodes, (int)pairs, (int)heads,
            (int)width, full ? ", scale and mix" : "");

@@ -88,7 +88,7 @@ static basin_expr nrgpt_steps(network *n, basin_expr x) {
     if (!nrgpt) return NULL;
     /* The substeps turn a force into a step: P times it. */
     basin_descent_spec spec = {
-        .steps = (int)c->steps, .alpha = 1, .substep = nrgpt->turn, .substeps = nrgpt->turns};
+        .steps = (int)c->steps, .alpha = 1, .substep = nrgpt->substep, .substeps = nrgpt->substeps};
     return basin_descend(&nrgpt->energy, x, &spec, n->energy);
 }
 

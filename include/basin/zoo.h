@@ -5,9 +5,9 @@
  *     const basin_zoo *memory = basin_zoo_build(graph, "hopfield", values, 2);
  *     if (!memory) return basin_graph_check(graph, &error);
  *     basin_descent_spec spec = {
- *         .steps = 3, .alpha = memory->alpha, .substep = memory->turn, .substeps = memory->turns};
- *     basin_expr end = basin_descend(&memory->energy, x, &spec, NULL);
- *     basin_expr shares = basin_zoo_output(memory, "recall", end);
+ *         .steps = 3, .alpha = memory->alpha, .substep = memory->substep, .substeps =
+ * memory->substeps}; basin_expr end = basin_descend(&memory->energy, x, &spec, NULL); basin_expr
+ * shares = basin_zoo_output(memory, "recall", end);
  *
  * States are rows x [N, D]; an energy is one number per row, [N], unless a model says otherwise.
  * Linear maps are stored [out, in]. */
@@ -89,8 +89,9 @@ BASIN_API const basin_zoo_model *basin_zoo_find(const char *name);
 typedef struct basin_zoo {
     const basin_zoo_model *model;
     basin_energy energy;
-    const basin_substep *turn; /* [turns] of its update, where that is more than x - alpha dE/dx */
-    int turns;
+    const basin_substep
+        *substep; /* [substeps] of its update, where that is more than x - alpha dE/dx */
+    int substeps;
     double alpha; /* size of steps: as bound, or as published */
 } basin_zoo;
 

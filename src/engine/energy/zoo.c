@@ -273,14 +273,15 @@ const basin_zoo *basin_zoo_build(basin_graph *graph, const char *name, const bas
     basin_zoo_built *built = basin_graph_keep(graph, sizeof *built);
     basin_zoo_value *part = basin_graph_keep(graph, rows * sizeof *part);
     if (!built || !part) return NULL;
-    built->zoo = (basin_zoo){.model = model, .turn = built->turn, .alpha = model->kind->alpha};
+    built->zoo =
+        (basin_zoo){.model = model, .substep = built->substep, .alpha = model->kind->alpha};
     take_values(built, graph, value, values);
     add_settings(built, graph, value, values);
     add_parts(built, graph, part, value, values);
     for (int i = 0; i < 2; i++) {
-        built->turn[i] = code->turn[i];
-        built->turn[i].context = built;
-        built->zoo.turns += code->turn[i].move || code->turn[i].project;
+        built->substep[i] = code->substep[i];
+        built->substep[i].context = built;
+        built->zoo.substeps += code->substep[i].move || code->substep[i].project;
     }
     built->zoo.energy = (basin_energy){
         .term = code->term, .terms = code->terms, .activation = code->activation, .context = built};

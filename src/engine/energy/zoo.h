@@ -7,7 +7,7 @@
 /* A model. Builders get it as their context. */
 typedef struct basin_zoo_built {
     basin_zoo zoo; /* the first member */
-    basin_substep turn[2];
+    basin_substep substep[2];
     void *own;                   /* of `prepare`: memory of basin_graph_keep */
     int64_t size[26];            /* by letter; 0 where no tensor has it */
     double setting[8];           /* in the order of kind.setting */
@@ -27,7 +27,7 @@ typedef struct basin_zoo_code {
     const basin_term *term;
     int terms;
     basin_expr (*activation)(const void *zoo, basin_expr x);
-    basin_substep turn[2];
+    basin_substep substep[2];
     basin_expr (*output[2])(const void *zoo, basin_expr x); /* in the order of kind.outputs */
     const char *needs; /* "a|b,c": tensors of one of these groups, and none of the others; a group
                           may be empty. NULL: no condition */

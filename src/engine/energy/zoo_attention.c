@@ -212,7 +212,7 @@ const basin_zoo_code basin_zoo_nrgpt = {
                   {"beta", NULL, 1, 1e-9, 1e9}, FLAG("dropout", 0), FLAG("dropout_step", 0))},
     BASIN_TERMS({"attention", nrgpt_attention, NULL}, {"feed-forward", nrgpt_feed, NULL}),
     .activation = nrgpt_activation,
-    .turn = {{.move = project}},
+    .substep = {{.move = project}},
     .prepare = check_feed,
 };
 
@@ -315,7 +315,7 @@ const basin_zoo_code basin_zoo_hyperset = {
         {.title = "Hyper-SET",
          .formula =
              "Tokens [N, D] or [B, N, D]: on spheres w = gain rms(W x) tokens repel each\n"
-             "other, then go to a feed-forward energy, in two turns; forces go `straight`\n"
+             "other, then go to a feed-forward energy, in two substeps; forces go `straight`\n"
              "through the norms. Energies are of all tokens. With t1_w .. t3_b the size of each\n"
              "step is learned: t3 gelu(t2 gelu(t1 sinusoid(t + 1)) + start), `start` the tokens\n"
              "at the beginning.",
@@ -329,7 +329,7 @@ const basin_zoo_code basin_zoo_hyperset = {
                   FLAG("straight", 1), {"epsilon", NULL, 1.1920928955078125e-07, 0, 1}),
          .exact = "straight"},
     BASIN_TERMS({"attention", hyperset_attention, NULL}, {"feed-forward", hyperset_feed, NULL}),
-    .turn = {{.terms = 1, .move = move_1}, {.terms = 2, .move = move_2}},
+    .substep = {{.terms = 1, .move = move_1}, {.terms = 2, .move = move_2}},
     .needs = "|t1_w,t1_b,t2_w,t2_b,t3_w,t3_b",
     .prepare = learned_sizes,
 };
@@ -399,7 +399,7 @@ const basin_zoo_code basin_zoo_akorn = {
          SETTINGS({"heads", NULL, 1, 0, 1e6}, {"sphere", NULL, 4, 1, 1e6}),
          .outputs = "begin"},
     BASIN_TERMS({"oscillators", akorn_energy, NULL}),
-    .turn = {{.move = akorn_move, .project = basin_zoo_project}},
+    .substep = {{.move = akorn_move, .project = basin_zoo_project}},
     .output = {akorn_begin},
     .needs = "a|qkv_w,qkv_b,o_w,o_b",
 };
@@ -441,7 +441,7 @@ const basin_zoo_code basin_zoo_ebt = {
          SETTINGS(FLAG("loop", 0)),
          .outputs = "begin"},
     BASIN_TERMS({"network", ebt_energy, NULL}),
-    .turn = {{.move = ebt_move, .project = ebt_land}},
+    .substep = {{.move = ebt_move, .project = ebt_land}},
     .output = {ebt_begin},
 };
 
@@ -504,7 +504,7 @@ const basin_zoo_code basin_zoo_crate = {
                   {"epsilon", NULL, 1e-5, 0, 1}),
          .outputs = "begin|y"},
     BASIN_TERMS({"fit", code_fit, NULL}, {"size", code_size, NULL}),
-    .turn = {{.project = basin_zoo_project}},
+    .substep = {{.project = basin_zoo_project}},
     .output = {code_begin, code_target},
     .needs = "y|x,ln1_w,ln1_b,u,out_w,out_b,ln2_w,ln2_b",
 };

@@ -43,7 +43,7 @@ const basin_zoo_code basin_zoo_dense = {
              SETTINGS({"power", NULL, 2, 1, 1000}),
              .outputs = "begin"},
     BASIN_TERMS({"memories", dense_energy, NULL}),
-    .turn = {{.project = into_cube}},
+    .substep = {{.project = into_cube}},
     .output = {inside_cube},
 };
 
@@ -311,7 +311,7 @@ const basin_zoo_code basin_zoo_plastic = {
              TENSORS(STATE("x0", "N,D"), WEIGHT("xi", "M,D", 1), WEIGHT("u", "N,D", 1))},
     BASIN_TERMS({"neurons", neurons, NULL}, {"synapse", plastic_synapse, NULL}),
     .activation = plastic_activation,
-    .turn = {{.terms = 2, .move = leak}},
+    .substep = {{.terms = 2, .move = leak}},
 };
 
 /* ---- a layered network with a clamped input ---- */

@@ -34,8 +34,8 @@ static basin_expr descend(const basin_case *c, const basin_zoo *zoo, basin_expr 
     basin_descent_spec spec = {.steps = steps,
                                .alpha = zoo->alpha,
                                .recompute = c->recompute,
-                               .substep = zoo->turn,
-                               .substeps = zoo->turns};
+                               .substep = zoo->substep,
+                               .substeps = zoo->substeps};
     return basin_descend(&zoo->energy, x, &spec, trace);
 }
 

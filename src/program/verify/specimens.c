@@ -239,8 +239,8 @@ static basin_status compute(basin_specimen_run *run, basin_engine *engine, const
     BASIN_TRY(basin_graph_check(s->graph, error));
     basin_descent_spec spec = {.steps = run->steps,
                                .alpha = s->zoo->alpha * scale,
-                               .substep = s->zoo->turn,
-                               .substeps = s->zoo->turns};
+                               .substep = s->zoo->substep,
+                               .substeps = s->zoo->substeps};
     const basin_expr out[2] = {s->x, cosine(s, spec)};
     BASIN_TRY(basin_engine_compute(engine, value, out, 2, NULL, 0, error));
     run->cosine = basin_tensor_at(&value[1], 0);

@@ -79,7 +79,7 @@ static void check_falls(lab *l, const basin_zoo *zoo, basin_expr x) {
     basin_expr trace[(STEPS + 1) * 2], total[STEPS + 1];
     int terms = zoo->energy.terms;
     basin_descent_spec spec = {
-        .steps = STEPS, .alpha = 0.01, .substep = zoo->turn, .substeps = zoo->turns};
+        .steps = STEPS, .alpha = 0.01, .substep = zoo->substep, .substeps = zoo->substeps};
     assert_non_null(basin_descend(&zoo->energy, basin_zoo_output(zoo, "begin", x), &spec, trace));
     for (int t = 0; t <= STEPS; t++) {
         total[t] = basin_scalar(l->graph, 0);

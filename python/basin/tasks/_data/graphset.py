@@ -83,9 +83,9 @@ class Graph:
     @classmethod
     def from_smiles(cls, smiles: str, stereo: bool = False) -> "Graph":
         """A molecule. Nodes are its atoms but for hydrogen, edges its bonds. Labels of a node:
-        atomic number, charge, hydrogens, and whether it is aromatic. Labels of an edge: 1, 2 or 3 for a
-        single, double or triple bond, 4 for an aromatic one, 0 for another. With `stereo` the last
-        label of a node is 2 or 3 where its neighbours turn one way or the other, and that of a
+        atomic number, charge, hydrogens, and whether it is aromatic. Labels of an edge: 1, 2 or 3
+        for a single, double or triple bond, 4 for an aromatic one, 0 for another. With `stereo` the
+        last label of a node is 2 or 3 where its neighbours turn one way or the other, and that of a
         double bond 5 or 6 where they are on opposite sides or on one.
 
         >>> tasks.Graph.from_smiles("CC=O").edge_labels.ravel()
