@@ -405,8 +405,8 @@ class Bound(Callbacks):
 
     def spec(self, steps, alpha, noise=0.0, recompute=False):
         fields = {"steps": steps, "alpha": alpha, "noise": noise, "recompute": recompute}
-        if self.zoo.turns:
-            fields.update(substep=self.zoo.turn, substeps=self.zoo.turns)
+        if self.zoo.substeps:
+            fields.update(substep=self.zoo.substep, substeps=self.zoo.substeps)
         return ffi.new("basin_descent_spec *", fields)
 
     def descended(self, x, steps, alpha, recompute=False):
