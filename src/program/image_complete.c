@@ -276,8 +276,8 @@ static void note_convergence(job *j, const char *name) {
 static void note_energy(job *j, const char *name, const basin_image_complete_result *done) {
     if (done->windows == 0)
         basin_note(j->o,
-                   "%s: no part of the mask is wider than 10 pixels: filled with the smoothest "
-                   "surface from its rim",
+                   "%s: no part of the mask is wide enough for the model: filled with the "
+                   "smoothest surface from its rim",
                    name);
     if (!done->energies || !j->o->frames) return;
     char text[BASIN_MAX_PICTURE_NAME] = "";

@@ -155,7 +155,8 @@ typedef struct basin_image_complete_result {
     int64_t windows; /* that the model looked at */
     int64_t missing; /* pixels */
     double share; /* of the model against the membrane from the rim, before the memory; 0 where no
-                     part of the hole is wider than 10 pixels: the membrane only */
+                     part of the hole is wider than 10 pixels (5/8 of the model's patch, if that is
+                     less): the membrane only */
     /* [energies] by step, per unit of confidence: of the memory of the picture's own patches, and
      * of the distance of their mean colours from the model's. NULL: nothing was retrieved. */
     double *energy, *model_energy;

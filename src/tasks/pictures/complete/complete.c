@@ -232,7 +232,7 @@ static basin_status begin_picture(basin_filling *fill, basin_image_complete_resu
     BASIN_TRY(basin_picture_copy(&fill->now, picture, error));
     BASIN_TRY(span(fill, error));
     if (how->plain || how->resize || basin_hole_is_drawn(how)) return BASIN_OK;
-    return basin_hole_keep_wide(&fill->hole, picture, error);
+    return basin_hole_keep_wide(&fill->hole, picture, patch, error);
 }
 
 static basin_status make_frames(basin_image_complete_result *r, const basin_filling *fill,

@@ -27,9 +27,9 @@ typedef struct basin_hole {
 basin_status basin_hole_make(basin_hole *hole, const basin_picture *picture, int64_t patch,
                              const basin_image_complete_options *how, int64_t number,
                              basin_error *error);
-/* Takes parts that are at most 10 pixels wide out of the hole: they count as known. `missing` and
- * the box stay. */
-basin_status basin_hole_keep_wide(basin_hole *hole, const basin_picture *picture,
+/* Takes narrow parts out of the hole: they count as known. A part is narrow that is at most 10
+ * pixels wide, 2 for a model with patches of 4. `missing` and the box stay. */
+basin_status basin_hole_keep_wide(basin_hole *hole, const basin_picture *picture, int64_t patch,
                                   basin_error *error);
 void basin_hole_free(basin_hole *hole);
 /* Whether patches are to be drawn at random. */
@@ -81,7 +81,8 @@ typedef struct basin_course {
 } basin_course;
 
 /* Fills the hole, where `picture` holds the model's, with what the descent on the
- * energy at the head of memory.c retrieves from around it; left as it is where nothing is stored.
+ * energy at the head of memory.c retrieves from around it; left as it is where little is known, as
+ * in pictures of 28 x 28 pixels.
  */
 basin_status basin_memory_fill(basin_picture *picture, const basin_hole *hole, uint64_t seed,
                                const basin_watch *watch, basin_course *course, basin_error *error);

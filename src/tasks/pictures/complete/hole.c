@@ -121,23 +121,24 @@ static void measure_depth(basin_hole *h, const basin_picture *p) {
         h->deepest = basin_int_max(h->deepest, h->depth[i]);
 }
 
-/* A part is wide where a square of 2 WIDE - 1 pixels fits in, the ends of the picture being known.
+/* A part is wide where a square of 2 wide - 1 pixels fits in, the ends of the picture being known.
  */
-basin_status basin_hole_keep_wide(basin_hole *h, const basin_picture *p, basin_error *error) {
-    enum { WIDE = 6 };
+basin_status basin_hole_keep_wide(basin_hole *h, const basin_picture *p, int64_t patch,
+                                  basin_error *error) {
+    int64_t wide = 1 + basin_int_min(5 * patch / 16, 5);
     int64_t w = h->box.width, row = w + 1;
     BASIN_SCRATCH(int32_t, sum, (h->box.height + 1) * row, "a mask", error);
     for (int64_t i = 0; i < h->box.height * w; i++) {
         int64_t y = h->box.top + i / w, x = h->box.left + i % w, to = (i / w + 1) * row + i % w + 1;
         int64_t end =
             basin_int_min(basin_int_min(y + 1, p->height - y), basin_int_min(x + 1, p->width - x));
-        bool middle = h->depth[i] >= WIDE && end >= WIDE;
+        bool middle = h->depth[i] >= wide && end >= wide;
         sum[to] = sum[to - 1] + sum[to - row] - sum[to - row - 1] + middle;
     }
     for (int64_t i = 0; i < h->box.height * w; i++) {
-        int64_t top = basin_int_max(i / w - WIDE + 1, 0), left = basin_int_max(i % w - WIDE + 1, 0);
-        int64_t bottom = basin_int_min(i / w + WIDE, h->box.height);
-        int64_t right = basin_int_min(i % w + WIDE, w);
+        int64_t top = basin_int_max(i / w - wide + 1, 0), left = basin_int_max(i % w - wide + 1, 0);
+        int64_t bottom = basin_int_min(i / w + wide, h->box.height);
+        int64_t right = basin_int_min(i % w + wide, w);
         bool kept = sum[bottom * row + right] - sum[bottom * row + left] - sum[top * row + right] +
                         sum[top * row + left] >
                     0;

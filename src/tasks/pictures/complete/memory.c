@@ -498,7 +498,9 @@ static basin_area flood(uint8_t *mark, int64_t *stack, const basin_hole *h, int6
 
 basin_status basin_memory_fill(basin_picture *picture, const basin_hole *hole, uint64_t seed,
                                const basin_watch *watch, basin_course *course, basin_error *error) {
+    enum { FEW = 64 * 64 }; /* known pixels: fewer patterns say too little about the hole */
     int64_t area = hole->box.height * hole->box.width, deepest;
+    if (picture->height * picture->width - hole->missing < FEW) return BASIN_OK;
     BASIN_SCRATCH(uint8_t, mark, area, what, error);
     BASIN_SCRATCH_RAW(int64_t, stack, area, what, error);
     for (int64_t i = 0; i < area; i++) {
