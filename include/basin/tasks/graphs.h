@@ -233,7 +233,8 @@ typedef struct basin_graphs_train_data {
 BASIN_API basin_status basin_graphs_train(basin_graphs_model **model, basin_training_result *result,
                                           const basin_settings *settings,
                                           const basin_graphs_train_data *data,
-                                          const basin_training_options *training, basin_error *error);
+                                          const basin_training_options *training,
+                                          basin_error *error);
 
 /* ---- cross-validation ---- */
 

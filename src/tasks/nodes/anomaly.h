@@ -55,7 +55,7 @@ typedef struct basin_listed {
 typedef struct basin_anomaly_inputs {
     basin_expr features;             /* [N, F] */
     const basin_pattern *neighbours; /* [relations] */
-    const basin_expr *facts; /* [relations] of [pairs, A], where `facts` is A; or NULL */
+    const basin_expr *facts;         /* [relations] of [pairs, A], where `facts` is A; or NULL */
     basin_expr place; /* index [N], learned positions of sampled nodes: the row that each has in
                          the table, -1 for none; NULL: N is all nodes, in order */
     basin_expr seed;  /* index [2]: dropout takes place; NULL: none */

@@ -61,8 +61,8 @@ TEST(predicts_chosen_graphs) {
     }
 }
 
-/* One graph at a time, of differing sizes and twice each: a plan that is kept gives the outputs of all graphs
- * together, and the same bits again. */
+/* One graph at a time, of differing sizes and twice each: a plan that is kept gives the outputs of
+ * all graphs together, and the same bits again. */
 TEST(predicts_one_by_one) {
     BASIN_AT_EXIT(world_close) world_scene s;
     scene_open(&s, BASIN_GRAPHS_CLASSES);

@@ -154,8 +154,7 @@ TEST(scores_do_not_depend_on_the_batch) {
     BASIN_AT_EXIT(bench_close) bench b;
     basin_image_model *model;
     BASIN_AT_EXIT(basin_image_evaluate_result_free)
-    basin_image_evaluate_result one = {0},
-                                many = {0};
+    basin_image_evaluate_result one = {0}, many = {0};
     bench_tiny(&b, state, "whole");
     basin_image_settings s = *b.s;
     s.mean[0] = 0.5;

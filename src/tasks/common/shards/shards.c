@@ -230,8 +230,8 @@ static basin_status give(basin_shards *shards, const basin_trainer *trainer, flo
         const char *name = basin_expr_name(state);
         int64_t count = count_of(state);
         if (shards->table)
-            shards->table->scale(shards->backend, basin_store_memory(info.store, name, true),
-                                 sum, factor, count);
+            shards->table->scale(shards->backend, basin_store_memory(info.store, name, true), sum,
+                                 factor, count);
         else {
             for (int64_t k = 0; k < count; k++) sum[k] *= factor;
             basin_tensor tensor = basin_tensor_borrow(sum, BASIN_F32, basin_expr_shape(state));

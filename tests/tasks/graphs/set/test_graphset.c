@@ -264,8 +264,7 @@ TEST_WITH(packed_columns_that_lie, folder_new, folder_remove) {
     assert_failure(read_changed(state, &wide, &failure), BASIN_BAD_FILE,
                    "40 columns of node labels");
     set.node_attribute[3] = NAN;
-    assert_failure(read_changed(state, &set, &failure), BASIN_BAD_FILE,
-                   "node_attribute[3] is nan");
+    assert_failure(read_changed(state, &set, &failure), BASIN_BAD_FILE, "node_attribute[3] is nan");
 }
 
 TEST_WITH(packed_sets_that_lie, folder_new, folder_remove) {
