@@ -134,11 +134,10 @@ static basin_expr layer_norm(const void *context, basin_expr x) {
  * E_ATT = -sum_h,C 1/beta_h log sum_B exp(A_hBC sum_h' mix_h'h beta_h' K_h'B . Q_h'C) */
 static basin_expr attention(const void *context, basin_expr g) {
     const block *b = context;
-    const model *m = b->model;
     basin_expr K = basin_einsum("nd,hyd->nhy", g, b->wk);
     basin_expr Q = basin_einsum("nd,hyd->nhy", g, b->wq);
-    basin_expr lse = basin_attention_lse(
-        Q, K, b->beta, &m->pattern, &(basin_lse_options){.scale = m->adjacency, .mix = b->mix});
+    basin_lse_options edges = {.scale = b->model->adjacency, .mix = b->mix};
+    basin_expr lse = basin_attention_lse(Q, K, b->beta, &b->model->pattern, &edges);
     return basin_neg(basin_sum_all(basin_div(lse, b->beta))); /* lse [N, H] */
 }
 
