@@ -348,10 +348,13 @@ static basin_expr nudge(const void *m, basin_expr s) {
 }
 
 static void check_layers(basin_zoo_built *built, basin_graph *graph) {
-    for (int i = 0; i < built->parts; i++)
-        if (built->part[i].name[0] == 'w' && !layer_part(built, 'b', atoi(built->part[i].name + 1)))
+    for (int i = 0; i < built->parts; i++) {
+        const char *name = built->part[i].name;
+        int number = (int)strtol(name + 1, NULL, 10);
+        if (name[0] == 'w' && !layer_part(built, 'b', number))
             basin_graph_fail(graph, BASIN_BAD_VALUE, "%s: %s without a bias",
-                             built->zoo.model->name, built->part[i].name);
+                             built->zoo.model->name, name);
+    }
     bool nudged = basin_zoo_number(built, "nudge") != 0;
     if (nudged && !basin_zoo_part(built, "target"))
         basin_graph_fail(graph, BASIN_BAD_VALUE, "%s: a nudge needs a target",
