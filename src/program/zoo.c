@@ -18,7 +18,7 @@ typedef struct options {
 static basin_status find(const basin_zoo_model **model, const char *name, basin_error *error) {
     *model = basin_zoo_find(name);
     if (*model) return BASIN_OK;
-    return basin_usage(error, "no model '%s' in the zoo (see 'basin zoo list')", name);
+    return basin_usage(error, "no model '%s' in the zoo", name);
 }
 
 /* ---- list ---- */
