@@ -273,9 +273,12 @@ basin_status basin_nodes_unsupervised(double *energy, basin_nodes_explanation **
                                       basin_error *error) {
     static const basin_nodes_unsupervised_options none = {0};
     const basin_nodes_unsupervised_options *o = options ? options : &none;
-    BASIN_AT_EXIT(completion_free) completion c = {.network = network, .seed = o->seed};
+    BASIN_NETWORK_AT_EXIT basin_network *ordered = NULL;
     basin_nodes_resources with = {.backend = backend, .watch = o->watch, .memory = o->memory};
     BASIN_TRY(BASIN_SIZE_CHECK(o, "basin_nodes_unsupervised_options", error));
+    BASIN_TRY(basin_network_ordered(&ordered, network, error));
+    BASIN_AT_EXIT(completion_free)
+    completion c = {.network = ordered ? ordered : network, .seed = o->seed};
     *stopped = false;
     BASIN_TRY(basin_settings_preset(&c.settings, &basin_anomaly_task, "default", error));
     c.settings.hops = 0, c.settings.dim = DIM, c.settings.memories = MEMORIES;
@@ -293,5 +296,8 @@ basin_status basin_nodes_unsupervised(double *energy, basin_nodes_explanation **
     BASIN_TRY(learn(&c, with.watch, stopped, error));
     if (*stopped) return BASIN_OK;
     BASIN_TRY(ask(energy, &c, error));
-    return explains ? explain_top(top, &c, energy, o->explain, error) : BASIN_OK;
+    if (explains) BASIN_TRY(explain_top(top, &c, energy, o->explain, error));
+    for (int64_t i = 0; explains && ordered && i < o->explain; i++)
+        top[i]->node = network->order[top[i]->node];
+    return basin_rows_reorder(energy, network->order, network->nodes, sizeof *energy, true, error);
 }

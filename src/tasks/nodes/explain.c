@@ -422,6 +422,35 @@ basin_status basin_explainer_run(basin_explainer *x, const int64_t *node,
     return status;
 }
 
+/* A copy of the network in the order of ids, where it is not: numbers go there and come back. */
+static basin_status run_ordered(basin_explainer *x, const int64_t *node,
+                                const basin_nodes_explain_options *o, basin_error *error) {
+    const basin_network *given = x->network;
+    BASIN_NETWORK_AT_EXIT basin_network *ordered = NULL;
+    BASIN_TRY(basin_network_ordered(&ordered, given, error));
+    if (!ordered) return basin_explainer_run(x, node, o, error);
+    size_t count = (size_t)given->nodes;
+    basin_nodes_explain_options how = *o;
+    BASIN_SCRATCH_RAW(int64_t, place, count, "explanations", error);
+    BASIN_SCRATCH_RAW(int64_t, own, x->count, "explanations", error);
+    BASIN_SCRATCH_RAW(double, probability, count, "explanations", error);
+    for (size_t i = 0; i < count; i++) {
+        place[given->order[i]] = (int64_t)i;
+        if (o->probability) probability[i] = o->probability[given->order[i]];
+    }
+    for (int64_t i = 0; i < x->count; i++)
+        own[i] = node[i] >= 0 && node[i] < given->nodes ? place[node[i]] : node[i];
+    if (o->probability) how.probability = probability;
+    x->network = ordered;
+    BASIN_TRY(basin_explainer_run(x, own, &how, error));
+    for (int64_t i = 0; i < x->count; i++) {
+        x->of[i]->node = node[i];
+        for (int64_t k = 0; k < x->of[i]->neighbours; k++)
+            x->of[i]->neighbour[k].node = given->order[x->of[i]->neighbour[k].node];
+    }
+    return BASIN_OK;
+}
+
 basin_status basin_nodes_explain(basin_nodes_explanation **list, const basin_nodes_model *model,
                                  const basin_network *network, const int64_t *node, int64_t count,
                                  const basin_nodes_explain_options *options, basin_error *error) {
@@ -438,7 +467,7 @@ basin_status basin_nodes_explain(basin_nodes_explanation **list, const basin_nod
         one.face.values = &one.settings;
     }
     basin_explainer x = {.model = &one, .network = network, .count = count, .of = list};
-    return basin_explainer_run(&x, node, o, error);
+    return run_ordered(&x, node, o, error);
 }
 
 void basin_nodes_explanation_free(basin_nodes_explanation *explanation) {

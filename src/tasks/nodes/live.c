@@ -9,6 +9,8 @@ enum { CAP_NODES = 1024, CAP_EDGES = 32768 };
 
 struct basin_nodes_live {
     const basin_nodes_model *model;
+    const basin_network *network; /* the base, */
+    basin_network *ordered;       /* and in the order of ids; NULL: it is */
     basin_near_graph graph;
     basin_near_rows rows;
     basin_near_scorer *scorer;
@@ -24,6 +26,9 @@ static basin_status open_live(basin_nodes_live *live, const basin_network *netwo
     const basin_nodes_model *model = live->model;
     live->rows.graph = &live->graph, live->rows.model = model;
     BASIN_TRY(basin_nodes_check_network(model, network, error));
+    BASIN_TRY(basin_network_ordered(&live->ordered, network, error));
+    live->network = network;
+    if (live->ordered) network = live->ordered;
     BASIN_TRY(basin_near_graph_open(&live->graph, network, &model->ensemble, error));
     BASIN_TRY(basin_near_rows_open(&live->rows, &live->graph, model, o->memory, error));
     BASIN_TRY(basin_near_scorer_new(&live->scorer, &live->rows, &options, error));
@@ -51,8 +56,14 @@ void basin_nodes_live_close(basin_nodes_live *live) {
     basin_near_scorer_free(live->scorer);
     basin_near_rows_close(&live->rows);
     if (live->graph.node) basin_near_graph_close(&live->graph);
+    basin_network_close(live->ordered);
     pthread_rwlock_destroy(&live->lock);
     free(live);
+}
+
+/* A node's number as the caller's network has it. */
+static int64_t number_of(const basin_nodes_live *live, int64_t node) {
+    return live->ordered && node < live->ordered->nodes ? live->ordered->origin[node] : node;
 }
 
 static basin_status get(basin_nodes_live_score *score, basin_nodes_live *live, const char *id,
@@ -62,6 +73,7 @@ static basin_status get(basin_nodes_live_score *score, basin_nodes_live *live, c
     if (node < 0) return BASIN_OK;
     BASIN_TRY(basin_near_score(score, live->scorer, node, error));
     score->anomalous = score->probability > live->model->threshold;
+    score->node = number_of(live, node);
     return BASIN_OK;
 }
 
@@ -125,9 +137,9 @@ static basin_status explain(basin_nodes_explanation **why, basin_nodes_live *liv
     if (live->typical.column_typical)
         x.whole = &live->typical, x.give_rows = give_rows, x.context = live;
     BASIN_TRY(basin_explainer_run(&x, &place, &brief, error));
-    (*why)->node = node, (*why)->rank = 0;
+    (*why)->node = number_of(live, node), (*why)->rank = 0;
     for (int64_t i = 0; i < (*why)->neighbours; i++)
-        (*why)->neighbour[i].node = part->origin[(*why)->neighbour[i].node];
+        (*why)->neighbour[i].node = number_of(live, part->origin[(*why)->neighbour[i].node]);
     return BASIN_OK;
 }
 
@@ -143,8 +155,11 @@ basin_status basin_nodes_live_explain(basin_nodes_explanation **why, basin_nodes
 
 const char *basin_nodes_live_id(basin_nodes_live *live, int64_t node, char *text, size_t size) {
     char number[BASIN_MAX_NODE];
+    bool given = node < live->network->nodes;
     pthread_rwlock_rdlock(&live->lock);
-    snprintf(text, size, "%s", basin_near_id(&live->graph, node, number));
+    snprintf(text, size, "%s",
+             given ? basin_network_id(live->network, node, number)
+                   : basin_near_id(&live->graph, node, number));
     pthread_rwlock_unlock(&live->lock);
     return text;
 }

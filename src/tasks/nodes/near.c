@@ -414,7 +414,7 @@ static basin_status score_kept(basin_nodes_live_score *score, worker *w, bool de
 static basin_status make_part(basin_network **part, int64_t *place, worker *w, int64_t node,
                               basin_error *error) {
     int64_t *list = w->node.data;
-    qsort(list, (size_t)w->nodes, sizeof *list, basin_compare_int64);
+    BASIN_TRY(basin_near_sort(list, &w->nodes, w->scorer->rows->graph, error));
     for (*place = 0; list[*place] != node;) ++*place;
     return basin_near_part(part, w->scorer->rows->graph, list, w->nodes, error);
 }

@@ -6,7 +6,8 @@
 
 /* ---- near_graph.c: a base with additions ---- */
 
-/* Out-neighbours of a node along a relation, or in-neighbours, ascending. What edge i carries is
+/* Out-neighbours of a node along a relation, or in-neighbours, in the order of ids, which is also
+ * that of the numbers of base nodes. What edge i carries is
  * row first + i of `fact`, or entry[i]; below 0, -1 - n, it is row n of `own`. */
 typedef struct basin_near_list {
     int64_t count;
@@ -26,7 +27,7 @@ typedef struct basin_near_node {
 } basin_near_node;
 
 typedef struct basin_near_graph {
-    const basin_network *base;
+    const basin_network *base;                 /* its nodes are in the order of their ids */
     basin_relation back[BASIN_TREE_RELATIONS]; /* of a directed base: in-neighbours */
     int64_t *entry[BASIN_TREE_RELATIONS];
     int8_t *known;          /* [base nodes] labels in training, which trees know; or NULL */
@@ -52,6 +53,13 @@ int64_t basin_near_find(const basin_near_graph *graph, const char *id);
 const char *basin_near_id(const basin_near_graph *graph, int64_t node, char text[BASIN_MAX_NODE]);
 basin_near_list basin_near_sees(const basin_near_graph *graph, int relation, int64_t node,
                                 bool seen);
+/* Whether a node comes before another in lists and parts. */
+bool basin_near_before(const basin_near_graph *graph, int64_t node, int64_t other);
+/* How many neighbours of a list come before a node; `graph` NULL: by their numbers. */
+int64_t basin_near_place(const basin_near_graph *graph, const basin_near_list *list, int64_t node);
+/* Sorts nodes by it and keeps each once. */
+basin_status basin_near_sort(int64_t *node, int64_t *count, const basin_near_graph *graph,
+                             basin_error *error);
 /* Entries of its lists along all relations. */
 int64_t basin_near_degree(const basin_near_graph *graph, int64_t node);
 static inline const float *basin_near_fact(const basin_near_list *list, int64_t i, int64_t facts) {
@@ -60,7 +68,7 @@ static inline const float *basin_near_fact(const basin_near_list *list, int64_t 
 }
 const float *basin_near_feature(const basin_near_graph *graph, int64_t node);
 int8_t basin_near_known(const basin_near_graph *graph, int64_t node);
-/* The subgraph of some nodes, ascending; `origin` leads back. It borrows the base's schema. */
+/* The subgraph of some nodes, sorted; `origin` leads back. It borrows the base's schema. */
 basin_status basin_near_part(basin_network **part, const basin_near_graph *graph,
                              const int64_t *node, int64_t count, basin_error *error);
 void basin_near_part_free(basin_network **part);

@@ -14,10 +14,11 @@ typedef struct arrival {
 typedef struct arrivals {
     basin_near_graph *graph;
     basin_network *small, *tables; /* what the tables name, without and with them */
+    basin_network *ordered;        /* the latter in the order of ids; NULL: it is */
     int64_t known;                 /* nodes of the tables that are here; others are new */
     arrival *item;
     size_t count, capacity;
-    int64_t *changed; /* ascending, each once */
+    int64_t *changed; /* sorted, each once */
     int64_t changes;
 } arrivals;
 
@@ -44,14 +45,6 @@ static basin_status name_known(int64_t **node, size_t *count, size_t *capacity,
     }
 }
 
-static int64_t sort_once(int64_t *list, size_t count) {
-    int64_t kept = 0;
-    if (count) qsort(list, count, sizeof *list, basin_compare_int64);
-    for (size_t i = 0; i < count; i++)
-        if (!kept || list[i] != list[kept - 1]) list[kept++] = list[i];
-    return kept;
-}
-
 static basin_status read_tables(arrivals *a, const basin_csv_source *source, int sources,
                                 basin_error *error) {
     basin_network_options options = {.schema = a->graph->base->schema};
@@ -60,11 +53,27 @@ static basin_status read_tables(arrivals *a, const basin_csv_source *source, int
     for (int i = 0; i < sources; i++)
         BASIN_TRY(name_known(&named, &count, &capacity, a->graph, &source[i], error));
     const int64_t any = 0; /* tables add to something */
-    a->known = basin_int_max(sort_once(named, count), 1);
+    a->known = (int64_t)count;
+    BASIN_TRY(basin_near_sort(named, &a->known, a->graph, error));
+    a->known = basin_int_max(a->known, 1);
     BASIN_TRY(basin_near_part(&a->small, a->graph, count ? named : &any, a->known, error));
     options.base = a->small;
     BASIN_TRY(basin_network_csv_read(&a->tables, source, sources, &options, error));
-    return basin_network_finish(a->tables, &options, error);
+    BASIN_TRY(basin_network_finish(a->tables, &options, error));
+    return basin_network_ordered(&a->ordered, a->tables, error);
+}
+
+/* Node i of the tables in the order of ids. */
+static int64_t at_place(const arrivals *a, int64_t i) {
+    return a->ordered ? a->ordered->origin[i] : i;
+}
+
+/* Whether a node that is here comes before node i of the tables. */
+static bool is_before(const arrivals *a, int64_t node, int64_t i) {
+    char text[2][BASIN_MAX_NODE];
+    if (i < a->known) return basin_near_before(a->graph, node, number_of(a, i));
+    return basin_id_compare(basin_near_id(a->graph, node, text[0]),
+                            basin_network_id(a->tables, i, text[1])) < 0;
 }
 
 static basin_status push(arrivals *a, const arrival *item, basin_error *error) {
@@ -85,22 +94,23 @@ static basin_status merge(basin_near_list *to, const arrivals *a, const basin_ne
     BASIN_TRY(BASIN_NEW_RAW(&to->entry, max + 1, "additions", error));
     BASIN_TRY(BASIN_NEW_RAW(&to->own, own * (size_t)F + 1, "additions", error));
     while (k < old->count || e < end) {
-        int64_t x = k < old->count ? old->col[k] : INT64_MAX;
-        int64_t y = e < end ? number_of(a, come->col[e]) : INT64_MAX;
-        int64_t from = x > y ? -1 : old->entry ? old->entry[k] : old->first + k;
-        const float *one = y <= x     ? fact + (entry ? entry[e] : e) * F
+        int64_t next = e < end ? at_place(a, come->col[e]) : -1;
+        int64_t x = k < old->count ? old->col[k] : -1, y = next < 0 ? -1 : number_of(a, next);
+        bool both = x == y, ours = y < 0 || (x >= 0 && !both && is_before(a, x, next));
+        int64_t from = !ours ? -1 : old->entry ? old->entry[k] : old->first + k;
+        const float *one = !ours      ? fact + (entry ? entry[e] : e) * F
                            : from < 0 ? basin_near_fact(old, k, F)
                                       : NULL;
         if (one && F) memcpy(to->own + to->owned * F, one, bytes);
-        to->col[to->count] = (int32_t)(x < y ? x : y);
+        to->col[to->count] = (int32_t)(ours ? x : y);
         to->entry[to->count++] = one ? -1 - to->owned++ : from;
-        k += x <= y, e += y <= x;
+        k += ours || both, e += !ours;
     }
     return BASIN_OK;
 }
 
 static basin_status take_relation(arrivals *a, int relation, basin_error *error) {
-    const basin_network *t = a->tables;
+    const basin_network *t = a->ordered ? a->ordered : a->tables;
     const basin_near_graph *g = a->graph;
     int own = basin_network_relation(t, g->base->relation[relation].name);
     BASIN_AT_EXIT(basin_relation_free) basin_relation back = {0};
@@ -109,7 +119,7 @@ static basin_status take_relation(arrivals *a, int relation, basin_error *error)
     const basin_relation *r = &t->relation[own];
     if (t->directed) BASIN_TRY(basin_relation_turn(&back, &entry, r, t->nodes, error));
     for (int64_t i = 0; i < t->nodes * (1 + t->directed); i++) {
-        int64_t at = i % t->nodes, node = number_of(a, at);
+        int64_t at = i % t->nodes, node = number_of(a, at_place(a, at));
         bool way = i >= t->nodes;
         const basin_relation *come = way ? &back : r;
         arrival item = {.node = node, .way = relation * 2 + way};
@@ -161,7 +171,6 @@ static basin_status make_places(arrivals *a, const basin_near_rows *rows, basin_
         basin_near_rows_begin(row, rows, a->item[i].node);
         (*node)->row = row;
     }
-    a->changes = sort_once(a->changed, a->count);
     for (int64_t i = a->known; i < a->tables->nodes; i++) {
         int32_t number;
         const char *id = a->tables->id.text + a->tables->id.at[i];
@@ -169,7 +178,8 @@ static basin_status make_places(arrivals *a, const basin_near_rows *rows, basin_
         if (number != number_of(a, i) - (g->base->id.count ? 0 : g->base->nodes))
             return basin_fail_memory(error, "additions, earlier"); /* an id without its node */
     }
-    return BASIN_OK;
+    a->changes = (int64_t)a->count;
+    return basin_near_sort(a->changed, &a->changes, g, error);
 }
 
 /* What trees know of new nodes: they may have been trained on them elsewhere. */
@@ -212,6 +222,7 @@ static void arrivals_free(arrivals *a) {
         basin_near_list_free(&a->item[i].list), free(a->item[i].feature);
     basin_near_part_free(&a->small);
     basin_network_close(a->tables);
+    basin_network_close(a->ordered);
     free(a->item), free(a->changed);
 }
 

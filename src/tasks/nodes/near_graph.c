@@ -87,6 +87,47 @@ int64_t basin_near_degree(const basin_near_graph *g, int64_t node) {
     return sum;
 }
 
+/* ---- the order of ids ---- */
+
+bool basin_near_before(const basin_near_graph *g, int64_t node, int64_t other) {
+    char text[2][BASIN_MAX_NODE];
+    if (node < g->base->nodes && other < g->base->nodes) return node < other;
+    return basin_id_compare(basin_near_id(g, node, text[0]), basin_near_id(g, other, text[1])) < 0;
+}
+
+int64_t basin_near_place(const basin_near_graph *g, const basin_near_list *list, int64_t node) {
+    int64_t low = 0, high = list->count;
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2, at = list->col[middle];
+        bool before = g ? basin_near_before(g, at, node) : at < node;
+        *(before ? &low : &high) = middle + before;
+    }
+    return low;
+}
+
+typedef struct sorted_node {
+    const basin_near_graph *graph;
+    int64_t node;
+} sorted_node;
+
+static int by_order(const void *a, const void *b) {
+    const sorted_node *x = a, *y = b;
+    return basin_near_before(y->graph, y->node, x->node) -
+           basin_near_before(x->graph, x->node, y->node);
+}
+
+basin_status basin_near_sort(int64_t *node, int64_t *count, const basin_near_graph *g,
+                             basin_error *error) {
+    int64_t kept = 0;
+    BASIN_SCRATCH_RAW(sorted_node, list, *count, "a neighbourhood", error);
+    for (int64_t i = 0; i < *count; i++) list[i] = (sorted_node){g, node[i]};
+    if (*count) qsort(list, (size_t)*count, sizeof *list, by_order);
+    for (int64_t i = 0; i < *count; i++)
+        if (!kept || list[i].node != node[kept - 1]) node[kept++] = list[i].node;
+    *count = kept;
+    return BASIN_OK;
+}
+
 const float *basin_near_feature(const basin_near_graph *g, int64_t node) {
     const basin_near_node *own = g->node[node];
     if (own && own->feature) return own->feature;
@@ -114,7 +155,7 @@ static basin_status induce(basin_network *part, const basin_near_graph *g, int r
         basin_near_list list = basin_near_sees(g, r, part->origin[i], false);
         for (int64_t k = 0, p = 0; k < list.count && p < n;) {
             if (list.col[k] != part->origin[p]) {
-                *(list.col[k] < part->origin[p] ? &k : &p) += 1;
+                *(basin_near_before(g, list.col[k], part->origin[p]) ? &k : &p) += 1;
                 continue;
             }
             if (F)

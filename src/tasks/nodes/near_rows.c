@@ -54,9 +54,8 @@ static void renew_own(const basin_near_rows *rows, const basin_node_table *t, in
 /* Neighbours of a node in its means: all but itself. */
 static int64_t others(const basin_near_graph *g, int relation, int64_t node) {
     basin_near_list list = basin_near_sees(g, relation, node, false);
-    int32_t own = (int32_t)node;
-    return list.count -
-           (bsearch(&own, list.col, (size_t)list.count, sizeof own, basin_compare_int32) != NULL);
+    int64_t at = basin_near_place(g, &list, node);
+    return list.count - (at < list.count && list.col[at] == node);
 }
 
 /* A changed node's own columns anew, also in the first means of the nodes that see it. */

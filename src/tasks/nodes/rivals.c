@@ -32,7 +32,15 @@ basin_status basin_nodes_train_xgboost(double *probability, basin_nodes_rival *r
                                        const basin_training_options *training, basin_error *error) {
     BASIN_AT_EXIT(basin_nodes_ensemble_free)
     basin_nodes_ensemble e = {.degree = true, .facts = network->facts.count > 0};
-    BASIN_TRY(run(probability, &rival->trees, &e, seed, network, part, training, error));
+    BASIN_NETWORK_AT_EXIT basin_network *ordered = NULL;
+    BASIN_TRY(basin_network_ordered(&ordered, network, error));
+    const basin_network *n = ordered ? ordered : network;
+    BASIN_SCRATCH_RAW(uint8_t, own, n->nodes, "a split", error);
+    memcpy(own, part, (size_t)n->nodes);
+    BASIN_TRY(basin_rows_reorder(own, network->order, n->nodes, 1, false, error));
+    BASIN_TRY(run(probability, &rival->trees, &e, seed, n, own, training, error));
+    BASIN_TRY(basin_rows_reorder(probability, network->order, n->nodes, sizeof *probability, true,
+                                 error));
     return basin_nodes_choose_threshold(&rival->threshold, probability, network, part, "smooth",
                                         error);
 }

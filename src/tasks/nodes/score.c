@@ -249,15 +249,19 @@ basin_status basin_nodes_predict(double *probability, const basin_nodes_model *m
                                  const basin_nodes_predict_options *options, basin_error *error) {
     static const basin_nodes_predict_options none = {0};
     const basin_nodes_predict_options *o = options ? options : &none;
+    BASIN_NETWORK_AT_EXIT basin_network *ordered = NULL;
     BASIN_TRY(BASIN_SIZE_CHECK(o, "basin_nodes_predict_options", error));
     basin_nodes_resources with = {model->backend, o->watch, o->memory, o->stream, network->parts};
     BASIN_TRY(basin_nodes_check_network(model, with.parts ? with.parts->part[0]->network : network,
                                         error));
+    BASIN_TRY(basin_network_ordered(&ordered, network, error));
+    const basin_network *n = ordered ? ordered : network;
     if (model->ensemble.fits)
-        BASIN_TRY(score_both(probability, model, network, &with, error));
+        BASIN_TRY(score_both(probability, model, n, &with, error));
     else
-        BASIN_TRY(score_network(probability, model, network, &with, error));
-    for (int64_t i = 0; i < network->nodes; i++)
+        BASIN_TRY(score_network(probability, model, n, &with, error));
+    for (int64_t i = 0; i < n->nodes; i++)
         probability[i] = basin_nodes_calibrated(model, probability[i]);
-    return BASIN_OK;
+    size_t width = (size_t)basin_nodes_width(&model->settings) * sizeof *probability;
+    return basin_rows_reorder(probability, network->order, n->nodes, width, true, error);
 }

@@ -45,15 +45,11 @@ void basin_known_sums_fill(const basin_tree_table *t, int64_t node) {
     }
 }
 
-/* How often `other` is in a list, which is ascending: edges may have been kept several times. */
-static int64_t times(const basin_near_list *list, int64_t other) {
-    int64_t low = 0, high = list->count, end;
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        *(list->col[middle] < other ? &low : &high) = middle + (list->col[middle] < other);
-    }
-    for (end = low; end < list->count && list->col[end] == other;) end++;
-    return end - low;
+/* How often `other` is in a list: edges may have been kept several times. */
+static int64_t times(const basin_node_table *t, const basin_near_list *list, int64_t other) {
+    int64_t first = basin_near_place(t->grown, list, other), end = first;
+    while (end < list->count && list->col[end] == other) end++;
+    return end - first;
 }
 
 void basin_known_shares(float share[2], const basin_tree_table *t, int r, int64_t node) {
@@ -71,7 +67,7 @@ void basin_known_shares(float share[2], const basin_tree_table *t, int r, int64_
         double edges = (double)(next - e), own = 0;
         if (label >= 0 && t->node.network->directed) {
             basin_near_list back = basin_node_list(&t->node, relation, j);
-            own = (double)times(&back, node);
+            own = (double)times(&t->node, &back, node);
         } else if (label >= 0) {
             own = edges;
         }

@@ -141,6 +141,8 @@ typedef struct training_session {
     basin_nodes_data data;
     basin_nodes_settings settings;
     basin_network *opened; /* by us; NULL: the caller's is used */
+    int64_t *order;        /* of the network, where its nodes are not in the order of their ids; */
+    uint8_t *part;         /* the caller's split, if any, in this order */
     basin_parts *parts;    /* of the graph; NULL: it is whole */
     basin_parts *cut;      /* the same, where they were opened or cut by us */
     bool minimal;
@@ -260,6 +262,24 @@ static basin_status open_files(training_session *t, basin_error *error) {
     return BASIN_OK;
 }
 
+/* Weights, splits and trees must not depend on the order of rows: training runs in that of ids. */
+static basin_status order_nodes(training_session *t, basin_error *error) {
+    basin_nodes_data *d = &t->data;
+    basin_network *ordered;
+    size_t count = (size_t)d->network->nodes;
+    BASIN_TRY(basin_network_ordered(&ordered, d->network, error));
+    if (!ordered) return BASIN_OK;
+    basin_status status = BASIN_NEW_RAW(&t->order, count, "the order of nodes", error);
+    if (!status) memcpy(t->order, d->network->order, count * sizeof *t->order);
+    basin_network_close(t->opened);
+    d->network = t->opened = ordered;
+    if (status || !d->part) return status;
+    BASIN_TRY(BASIN_NEW_RAW(&t->part, count, "a split", error));
+    memcpy(t->part, d->part, count);
+    d->part = t->part;
+    return basin_rows_reorder(t->part, t->order, (int64_t)count, 1, false, error);
+}
+
 /* An error where ranks have other data, or columns are not the parent's. */
 static basin_status check_data(training_session *t, const basin_network *network,
                                basin_error *error) {
@@ -299,6 +319,8 @@ static basin_status open_network(training_session *t, basin_error *error) {
         basin_status status = d->network ? BASIN_OK : open_files(t, error);
         BASIN_TRY(basin_ranks_agree(ranks_of(t), status, error));
         BASIN_TRY(check_data(t, d->network, error));
+        status = order_nodes(t, error);
+        BASIN_TRY(basin_ranks_agree(ranks_of(t), status, error));
         if (samples_whole(t, NULL)) t->settings.parts = 1;
         BASIN_TRY(choose_parts(t, error));
         if (t->settings.parts == 1) return BASIN_OK;
@@ -466,7 +488,9 @@ static basin_status train_on(basin_nodes_model **model, basin_training_result *o
     basin_nodes_record record = {t->digest, t->files.text, t->cuts};
     basin_nodes_job job = {t->task,      t->data.network,       part,
                            &t->settings, .minimal = t->minimal, .record = &record};
-    return basin_nodes_fit(model, outcome, t->run, &job, error);
+    BASIN_TRY(basin_nodes_fit(model, outcome, t->run, &job, error));
+    size_t width = (size_t)basin_nodes_width(&(*model)->settings) * sizeof *(*model)->score;
+    return basin_rows_reorder((*model)->score, t->order, (*model)->nodes, width, true, error);
 }
 
 /* On the caller's parts, or on parts drawn here. */
@@ -490,7 +514,7 @@ static void session_free(training_session *t) {
     basin_run_close(t->run);
     basin_parts_close(t->cut);
     basin_network_close(t->opened);
-    free(t->files.text);
+    free(t->files.text), free(t->order), free(t->part);
     basin_schema_free(t->schema);
 }
 

@@ -314,7 +314,7 @@ static void see_reading(basin_reading *r, bool can, double value, const basin_ta
         bool finite = isfinite((float)value);
         r->cells++;
         r->finite += finite;
-        if (finite) r->sum += value;
+        if (finite) basin_sum_add(r->sum, value);
     } else if (!r->odd_line) {
         r->odd_line = rows->line;
         snprintf(r->odd, sizeof r->odd, "%.*s", (int)sizeof r->odd - 1, text);
@@ -462,7 +462,7 @@ static basin_status settle_type(basin_column *c, basin_schema_column *to, const 
     c->epoch = reading == BASIN_AS_EPOCH;
     c->comma = to->comma = reading == BASIN_AS_COMMA;
     const basin_reading *r = &c->as[reading];
-    to->mean = r->finite ? r->sum / (double)r->finite : 0;
+    to->mean = r->finite ? (r->sum[0] + r->sum[1]) / (double)r->finite : 0;
     return BASIN_OK;
 }
 

@@ -2,6 +2,8 @@
 #ifndef BASIN_TASKS_COMMON_COLUMNS_H
 #define BASIN_TASKS_COMMON_COLUMNS_H
 
+#include <math.h>
+
 #include "base/dictionary.h"
 
 typedef enum basin_column_type {
@@ -17,6 +19,13 @@ typedef enum basin_column_type {
     BASIN_COLUMN_RELATION,
     BASIN_COLUMN_TYPES,
 } basin_column_type;
+
+/* Adds to a sum and what rounding lost of it: together they are the same for any order of rows. */
+static inline void basin_sum_add(double sum[2], double x) {
+    double next = sum[0] + x, larger = fabs(sum[0]) >= fabs(x) ? sum[0] : x;
+    sum[1] += larger - next + (larger == x ? sum[0] : x);
+    sum[0] = next;
+}
 
 bool basin_column_is_feature(basin_column_type type);
 const char *basin_column_type_name(basin_column_type type);

@@ -82,7 +82,7 @@ enum { BASIN_AS_POINT, BASIN_AS_COMMA, BASIN_AS_DATE, BASIN_AS_EPOCH, BASIN_READ
 typedef struct basin_reading {
     int64_t cells;    /* that can be read so */
     int64_t finite;   /* of these, as floats; others are gaps */
-    double sum;       /* of those that are finite */
+    double sum[2];    /* of those that are finite, and what rounding lost of it */
     int64_t odd_line; /* of the first that cannot; 0: none */
     char odd[40];
 } basin_reading;

@@ -617,23 +617,39 @@ static basin_status join_relation(basin_tables *j, basin_relation *to) {
     return join_rows(j, to, &tables, &base->relation[r]);
 }
 
+/* Relations in the order of their names, where rows name them; after those of the base. */
+static basin_status sort_relations(const char ***name, const basin_tables *j) {
+    const basin_names *names = &j->relation.names;
+    bool typed = false;
+    int64_t had = j->o->base ? j->o->base->relations - has_union(j->o->base) : 0;
+    BASIN_TRY(BASIN_NEW_RAW(name, names->count + 1, "relations", j->error));
+    for (int64_t r = 0; r < names->count; r++) (*name)[r] = names->text + names->at[r];
+    for (int t = 0; t < j->tables; t++) typed = typed || j->table[t].at[BASIN_ROLE_TYPE] >= 0;
+    if (typed && names->count > had)
+        qsort(*name + had, (size_t)(names->count - had), sizeof **name, basin_compare_text);
+    return BASIN_OK;
+}
+
 /* A day without edges has one empty relation. Rows follow the base's, which keeps the bits. */
 static basin_status make_relations(basin_tables *j) {
     const basin_names *names = &j->relation.names;
+    BASIN_FREE_AT_EXIT const char **sorted = NULL;
+    BASIN_TRY(sort_relations(&sorted, j));
     const char *empty = j->known && j->known->relation.count ? j->known->relation.text : "homo";
     bool unnamed = j->counts.unnamed && j->counts.unnamed == (int64_t)j->edge_count;
     for (int64_t r = 0; r < names->count || r == 0; r++) {
-        const basin_edge_list *list = &j->edges[r];
+        int64_t at = names->count ? basin_dictionary_find(&j->relation, sorted[r]) : 0;
+        basin_edge_list *list = &j->edges[at];
         basin_edges edges = {list->pair, list->pair ? list->pair + 1 : NULL, BASIN_I32, 2,
                              (int64_t)list->count};
-        const char *name = names->count ? names->text + names->at[r] : empty;
+        const char *name = names->count ? sorted[r] : empty;
         if (names->count == 1 && unnamed) name = empty;
         BASIN_TRY(basin_network_add_relation(j->network, name, &edges, j->o, j->error));
         BASIN_TRY(join_relation(j, &j->network->relation[r]));
         if (j->network->facts.count)
             BASIN_TRY(basin_network_add_facts(j->network, &j->network->relation[r], &edges, NULL,
                                               list->cell, list->time, j->error));
-        list_free(&j->edges[r]);
+        list_free(list);
     }
     return BASIN_OK;
 }

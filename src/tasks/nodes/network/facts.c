@@ -1,5 +1,6 @@
 /* Facts of edges: how parallel rows become one, how facts follow edges into unions, parts. */
 #include "base/parallel.h"
+#include "base/sort.h"
 #include "tasks/nodes/network/network.h"
 
 basin_status basin_facts_copy(basin_facts *copy, const basin_facts *facts, basin_error *error) {
@@ -95,20 +96,31 @@ basin_status basin_relation_copy_facts(basin_relation *part, const basin_relatio
     return BASIN_OK;
 }
 
-typedef struct adding {
-    basin_relation *relation;
-    const basin_facts *facts;
-    double *last; /* [edges] the latest time of each; NULL: rows have none */
-} adding;
+/* ---- rows of a table: those of one edge count in the order of time, then of their numbers, in
+ * whatever order the table has them ---- */
 
-static void add_row(const adding *a, int64_t node, int64_t other, const float *fact, double time) {
-    int64_t at = basin_relation_find(a->relation, node, (int32_t)other);
-    if (at < 0) return; /* a loop that was dropped */
-    float *to = a->relation->fact + at * a->facts->count;
-    bool newer = a->last ? time >= a->last[at] : is_newer(to, fact, a->facts);
-    if (a->last && newer) a->last[at] = time;
-    merge(to, fact, newer, a->facts);
+typedef struct edge_row {
+    double time; /* 0 where rows have none */
+    const float *number;
+    int64_t numbers;
+} edge_row;
+
+static int compare_rows(const void *a, const void *b) {
+    const edge_row *x = a, *y = b;
+    if (x->time != y->time) return BASIN_COMPARE(x->time, y->time);
+    for (int64_t i = 0; i < x->numbers; i++)
+        if (x->number[i] != y->number[i]) return BASIN_COMPARE(x->number[i], y->number[i]);
+    return 0;
 }
+
+typedef struct adding {
+    const basin_network *network;
+    basin_relation *relation;
+    const basin_edges *edges;
+    const float *fact, *cell; /* of rows: facts, or cells of the schema */
+    const double *time;       /* [rows]; NULL: rows have none */
+    int64_t *head, *next;     /* [entries], [rows] 1 + the rows of each entry; 0: no more */
+} adding;
 
 static void schema_fill_facts(float *fact, const basin_schema *schema, const float *cell) {
     *fact++ = 1;
@@ -129,24 +141,70 @@ static double time_of(const float *fact, const basin_facts *facts) {
     return ((double)time + (double)nextafterf(time, -INFINITY)) / 2;
 }
 
+/* The entry that has a row's facts: of an undirected edge that at the lower node, which the other
+ * is a copy of; -1: a loop that was dropped. */
+static int64_t entry_of(const adding *a, int64_t row) {
+    int64_t u = basin_whole_at(a->edges->from, a->edges->dtype, row * a->edges->stride);
+    int64_t v = basin_whole_at(a->edges->to, a->edges->dtype, row * a->edges->stride);
+    bool turn = !a->network->directed && u < v;
+    return basin_relation_find(a->relation, turn ? u : v, (int32_t)(turn ? v : u));
+}
+
+static void list_rows(adding *a) {
+    for (int64_t i = 0; i < a->edges->count; i++) {
+        int64_t at = entry_of(a, i);
+        if (at < 0) continue;
+        a->next[i] = a->head[at];
+        a->head[at] = i + 1;
+    }
+}
+
+/* Merges `count` rows into the facts of an entry. */
+static void merge_rows(const adding *a, float *to, edge_row *row, int64_t count, float *scratch) {
+    const basin_facts *facts = &a->network->facts;
+    double last = a->time ? time_of(to, facts) : 0;
+    qsort(row, (size_t)count, sizeof *row, compare_rows);
+    for (int64_t i = 0; i < count; i++) {
+        const float *fact = a->fact ? row[i].number : scratch;
+        if (!a->fact) schema_fill_facts(scratch, a->network->schema, row[i].number);
+        bool newer = a->time ? row[i].time >= last : is_newer(to, fact, facts);
+        if (newer) last = row[i].time;
+        merge(to, fact, newer, facts);
+    }
+}
+
+static basin_status merge_entries(const adding *a, basin_error *error) {
+    const basin_relation *r = a->relation;
+    BASIN_FREE_AT_EXIT edge_row *row = NULL;
+    size_t capacity = 0;
+    int64_t F = a->network->facts.count, numbers = a->fact ? F : a->network->schema->cells;
+    const float *number = a->fact ? a->fact : a->cell;
+    BASIN_SCRATCH_RAW(float, scratch, F, "facts of edges", error);
+    for (int64_t v = 0; v < a->network->nodes; v++)
+        for (int64_t e = r->row[v]; e < r->row[v + 1]; e++) {
+            int64_t count = 0, u = r->col[e];
+            for (int64_t i = a->head[e]; i; i = a->next[i - 1]) {
+                BASIN_TRY(BASIN_GROW(&row, &capacity, (size_t)count + 1, "facts of edges", error));
+                row[count++] =
+                    (edge_row){a->time ? a->time[i - 1] : 0, number + (i - 1) * numbers, numbers};
+            }
+            if (!count) continue;
+            merge_rows(a, r->fact + e * F, row, count, scratch);
+            if (a->network->directed || u == v) continue;
+            int64_t other = basin_relation_find(r, u, (int32_t)v);
+            memcpy(r->fact + other * F, r->fact + e * F, (size_t)F * sizeof *r->fact);
+        }
+    return BASIN_OK;
+}
+
 basin_status basin_network_add_facts(basin_network *network, basin_relation *relation,
                                      const basin_edges *edges, const float *fact, const float *cell,
                                      const double *time, basin_error *error) {
-    adding a = {relation, &network->facts, NULL};
-    BASIN_FREE_AT_EXIT double *last = NULL;
-    if (!relation->fact) BASIN_TRY(basin_relation_alloc_facts(relation, a.facts, error));
-    BASIN_SCRATCH_RAW(float, row, a.facts->count, "facts of edges", error);
-    if (time) BASIN_TRY(BASIN_NEW_RAW(&last, relation->edges, "facts of edges", error));
-    for (int64_t e = 0; e < relation->edges && last; e++)
-        last[e] = time_of(relation->fact + e * a.facts->count, a.facts);
-    a.last = last;
-    for (int64_t i = 0; i < edges->count; i++) {
-        int64_t u = basin_whole_at(edges->from, edges->dtype, i * edges->stride);
-        int64_t v = basin_whole_at(edges->to, edges->dtype, i * edges->stride);
-        const float *one = fact ? fact + i * a.facts->count : row;
-        if (!fact) schema_fill_facts(row, network->schema, cell + i * network->schema->cells);
-        add_row(&a, v, u, one, time ? time[i] : 0);
-        if (!network->directed && u != v) add_row(&a, u, v, one, time ? time[i] : 0);
-    }
-    return BASIN_OK;
+    adding a = {network, relation, edges, fact, cell, time, NULL, NULL};
+    if (!relation->fact) BASIN_TRY(basin_relation_alloc_facts(relation, &network->facts, error));
+    BASIN_SCRATCH(int64_t, head, relation->edges, "facts of edges", error);
+    BASIN_SCRATCH_RAW(int64_t, next, edges->count, "facts of edges", error);
+    a.head = head, a.next = next;
+    list_rows(&a);
+    return merge_entries(&a, error);
 }

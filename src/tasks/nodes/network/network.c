@@ -75,8 +75,8 @@ void basin_facts_free(basin_facts *facts) {
 
 void basin_network_close(basin_network *n) {
     if (!n) return;
-    void *const array[] = {n->feature, n->label,  n->train, n->val,
-                           n->test,    n->origin, n->since, n->known};
+    void *const array[] = {n->feature, n->label, n->train, n->val,  n->test,
+                           n->origin,  n->since, n->known, n->order};
     for (size_t i = 0; i < sizeof array / sizeof *array; i++) basin_network_release(n, array[i]);
     basin_network_release_names(n, &n->id);
     basin_network_release_names(n, &n->column);
@@ -158,13 +158,13 @@ basin_status basin_network_alloc_features(basin_network *network, int64_t featur
 
 /* The mean of the finite numbers of a column; 0 where there are none. */
 static float column_mean(const basin_network *n, int64_t column) {
-    double sum = 0;
+    double sum[2] = {0, 0};
     int64_t count = 0;
     for (int64_t i = 0; i < n->nodes; i++) {
         float x = n->feature[i * n->features + column];
-        if (isfinite(x)) sum += x, count++;
+        if (isfinite(x)) basin_sum_add(sum, (double)x), count++;
     }
-    return count ? (float)(sum / (double)count) : 0;
+    return count ? (float)((sum[0] + sum[1]) / (double)count) : 0;
 }
 
 /* Returns how many gaps there were. */

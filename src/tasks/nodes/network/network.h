@@ -29,7 +29,7 @@ typedef struct basin_relation {
 typedef enum basin_fact_kind {
     BASIN_FACT_COUNT, /* how many rows */
     BASIN_FACT_SUM,   /* of a column of numbers */
-    BASIN_FACT_LAST,  /* the number of the latest row: by time, else by the order of rows */
+    BASIN_FACT_LAST,  /* the number of the latest row: by time, else by its numbers */
     BASIN_FACT_DATE,  /* the same of a column of dates */
     BASIN_FACT_TIME,  /* when the latest row was */
     BASIN_FACT_KIND,  /* how many rows have a value of a category */
@@ -68,6 +68,7 @@ struct basin_network {
     int64_t splits;              /* how many splits the file brings */
     uint8_t *train, *val, *test; /* [splits, N] 1: in that part; or NULL */
     int64_t *origin;      /* [N] of a subgraph: which node of the whole each one is; else NULL */
+    int64_t *order;       /* [N] nodes in the order of their ids (order.c); NULL: as they are */
     char *note;           /* notes of a reader on the data, in lines; or NULL */
     bool note_lost;       /* there was no memory for a line of it */
     basin_bundle *file;   /* what a mapped network borrows from; arrays that it has not are owned */
@@ -357,6 +358,20 @@ void basin_relation_free(basin_relation *relation);
 /* Where the entry of `other` is in a node's row, or -1. */
 int64_t basin_relation_find(const basin_relation *relation, int64_t node, int32_t other);
 
+/* ---- order.c ---- */
+
+/* Below 0 where `a` comes before `b`; 0 only of equal ids. */
+int basin_id_compare(const char *a, const char *b);
+/* Sets `order`; networks that are opened or made of arrays have it. */
+basin_status basin_network_find_order(basin_network *network, basin_error *error);
+/* A copy whose nodes are in the order of their ids, `origin` leads back; NULL: they are already. */
+basin_status basin_network_ordered(basin_network **copy, const basin_network *network,
+                                   basin_error *error);
+/* Rows of `width` bytes as the nodes are become those of the copy, or with `restore` back. `order`
+ * is the network's; NULL: nothing changes. */
+basin_status basin_rows_reorder(void *rows, const int64_t *order, int64_t nodes, size_t width,
+                                bool restore, basin_error *error);
+
 /* ---- facts.c ---- */
 
 void basin_facts_free(basin_facts *facts);
@@ -373,8 +388,9 @@ void basin_relation_merge_facts(basin_relation *to, const basin_relation *from, 
 basin_status basin_relation_copy_facts(basin_relation *part, const basin_relation *whole,
                                        const int64_t *node /* [nodes] of the whole */,
                                        int64_t nodes, const basin_facts *facts, basin_error *error);
-/* Adds rows of edges, in order, to the facts of a relation: [edges, facts], or NULL for those of
- * `cell`. The latest row goes by `time` (double: a float of days has no minutes), or NULL. */
+/* Adds rows of edges to the facts of a relation: [edges, facts], or NULL for those of `cell`. The
+ * latest row goes by `time` (double: a float of days has no minutes), or NULL; the order of rows
+ * has no effect. */
 basin_status basin_network_add_facts(basin_network *network, basin_relation *relation,
                                      const basin_edges *edges, const float *fact, const float *cell,
                                      const double *time /* [edges] */, basin_error *error);

@@ -189,34 +189,62 @@ static float latest(const basin_network *network, float max, int64_t *beyond) {
     return now;
 }
 
+/* The time of an edge's entry as a number that rises with it. */
+static uint32_t time_key(const basin_relation *r, const basin_facts *facts, int64_t e) {
+    uint32_t bits;
+    memcpy(&bits, r->fact + e * facts->count + facts->time, sizeof bits);
+    return bits >> 31 ? ~bits : bits | UINT32_C(1) << 31;
+}
+
+/* The time of that rank among all entries, by counting, which no order of entries changes. */
+static basin_status find_time(float *time, const basin_relation *r, const basin_facts *facts,
+                              int64_t rank, basin_error *error) {
+    enum { HALF = 1 << 16 };
+    uint32_t key = 0, bits;
+    BASIN_SCRATCH_RAW(int64_t, count, HALF, "times of edges", error);
+    for (int shift = 16; shift >= 0; shift -= 16) {
+        uint32_t at = 0;
+        memset(count, 0, HALF * sizeof *count);
+        for (int64_t e = 0; e < r->edges; e++) {
+            uint32_t own = time_key(r, facts, e);
+            if (shift || own >> 16 == key >> 16) count[own >> shift & (HALF - 1)]++;
+        }
+        while (rank >= count[at]) rank -= count[at++];
+        key |= at << shift;
+    }
+    bits = key >> 31 ? key & ~(UINT32_C(1) << 31) : ~key;
+    memcpy(time, &bits, sizeof bits);
+    return BASIN_OK;
+}
+
 /* A later time is a mistake: it is further from the first 99.8 % of all times than three times
  * their range. By the first relation with many edges. */
-static float find_limit(const basin_network *network) {
-    enum { SAMPLE = 4096 };
-    float time[SAMPLE];
-    const basin_facts *facts = &network->facts;
+static basin_status find_limit(float *limit, const basin_network *network, basin_error *error) {
+    *limit = INFINITY;
     for (int r = 0; r < network->relations; r++) {
         const basin_relation *relation = &network->relation[r];
-        int count = (int)basin_int_min(relation->edges, SAMPLE);
+        int64_t count = relation->edges, rank = count - 1 - 2 * ((count + 999) / 1000);
+        float low, high; /* an edge has two entries */
         if (count < 16) continue;
-        for (int i = 0; i < count; i++)
-            time[i] = relation->fact[i * relation->edges / count * facts->count + facts->time];
-        qsort(time, (size_t)count, sizeof *time, basin_compare_float);
-        float high = time[(count - 1) - 2 * ((count + 999) / 1000)]; /* an edge has two entries */
-        return high > time[0] ? high + 3 * (high - time[0]) : INFINITY;
+        BASIN_TRY(find_time(&low, relation, &network->facts, 0, error));
+        BASIN_TRY(find_time(&high, relation, &network->facts, rank, error));
+        if (high > low) *limit = high + 3 * (high - low);
+        break;
     }
-    return INFINITY;
+    return BASIN_OK;
 }
 
 /* Finds the latest time of all edges, from which ages count. */
-static void network_find_now(basin_network *network) {
+static basin_status network_find_now(basin_network *network, basin_error *error) {
     basin_facts *facts = &network->facts;
     int64_t beyond, none;
+    float max;
     facts->now = 0;
-    if (!facts->count || facts->time < 0) return;
-    float max = find_limit(network), now = latest(network, max, &beyond);
+    if (!facts->count || facts->time < 0) return BASIN_OK;
+    BASIN_TRY(find_limit(&max, network, error));
+    float now = latest(network, max, &beyond);
     if (isfinite(now)) facts->now = (double)now;
-    if (!beyond) return;
+    if (!beyond) return BASIN_OK;
     const basin_schema_table *edges = &network->schema->edges;
     bool date = false;
     for (size_t i = 0; i < edges->columns; i++)
@@ -233,6 +261,7 @@ static void network_find_now(basin_network *network) {
                            " entries are far behind all others, up to %s "
                            "where these end at %s; ages count from %s",
                            beyond, text[0], text[1], text[1]);
+    return BASIN_OK;
 }
 
 basin_status basin_network_finish(basin_network *network, const basin_network_options *options,
@@ -253,7 +282,8 @@ basin_status basin_network_finish(basin_network *network, const basin_network_op
         BASIN_TRY(basin_schema_set_relations(*own, network, error));
     }
     BASIN_TRY(basin_network_fill_missing(network, how->missing, error));
-    network_find_now(network);
+    BASIN_TRY(network_find_now(network, error));
+    BASIN_TRY(basin_network_find_order(network, error));
     if (options->split_time)
         BASIN_TRY(basin_network_split_by_time(network, options->split_time, options->split_train,
                                               options->split_val, error));

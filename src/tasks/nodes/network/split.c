@@ -35,8 +35,10 @@ basin_status basin_split_stratified(uint8_t *part, const basin_network *network,
     memset(part, BASIN_SPLIT_NONE, (size_t)network->nodes);
     for (int32_t label = 0; label <= max; label++) {
         int64_t count = 0;
-        for (int64_t i = 0; i < network->nodes; i++)
+        for (int64_t k = 0; k < network->nodes; k++) {
+            int64_t i = network->order ? network->order[k] : k;
             if (network->label[i] == label) node[count++] = i;
+        }
         if (count) cut_class(part, node, count, ratio, seed, run << 16 | (uint64_t)(uint32_t)label);
     }
     return BASIN_OK;

@@ -263,9 +263,11 @@ basin_status basin_network_cut(basin_cut_report *report, const char *folder,
                                const basin_network *network, const basin_cut_spec *spec,
                                basin_error *error) {
     BASIN_AT_EXIT(basin_partition_free_at) basin_partition *cut = NULL;
+    BASIN_NETWORK_AT_EXIT basin_network *ordered = NULL;
     int64_t there;
     BASIN_TRY(check_folder(&there, folder, spec, error));
-    BASIN_TRY(basin_partition_new(&cut, network, spec, error));
+    BASIN_TRY(basin_network_ordered(&ordered, network, error));
+    BASIN_TRY(basin_partition_new(&cut, ordered ? ordered : network, spec, error));
     for (int64_t p = 0; p < cut->parts; p++) BASIN_TRY(write_part(folder, cut, p, error));
     for (int64_t p = cut->parts; p < there; p++) {
         BASIN_FREE_AT_EXIT char *path = basin_part_path(folder, p);

@@ -64,7 +64,8 @@ basin_status basin_partition_take(basin_part **part, const basin_partition *cut,
 
 /* The parts of a network, dealt to ranks (basin/tasks/ranks.h; NULL: this process has all). */
 typedef struct basin_parts basin_parts;
-/* From a folder; or from a network that every rank has opened, which may be freed afterwards. */
+/* From a folder; or from a network that every rank has opened, which may be freed afterwards, and
+ * whose nodes are in the order of their ids in the whole. */
 basin_status basin_parts_open(basin_parts **parts, const char *folder, basin_ranks *ranks,
                               basin_error *error);
 basin_status basin_parts_cut(basin_parts **parts, const basin_network *network,

@@ -423,10 +423,12 @@ basin_status basin_parts_open(basin_parts **parts, const char *folder, basin_ran
 
 basin_status basin_parts_cut(basin_parts **parts, const basin_network *network,
                              const basin_cut_spec *spec, basin_ranks *ranks, basin_error *error) {
+    BASIN_NETWORK_AT_EXIT basin_network *ordered = NULL;
     BASIN_AT_EXIT(basin_partition_free_at) basin_partition *cut = NULL;
     BASIN_AT_EXIT(close_at) basin_parts *p = NULL;
     *parts = NULL;
-    basin_status status = basin_partition_new(&cut, network, spec, error);
+    basin_status status = basin_network_ordered(&ordered, network, error);
+    if (!status) status = basin_partition_new(&cut, ordered ? ordered : network, spec, error);
     if (!status) status = begin(&p, cut->parts, ranks, error);
     BASIN_TRY(basin_ranks_agree(ranks, status, error));
     for (int64_t k = 0; k < p->count && !status; k++)
