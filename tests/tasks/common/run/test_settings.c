@@ -213,7 +213,7 @@ TEST(a_resumed_log_drops_what_was_undone) {
     add_line(path, 3, 2);
     file = fopen(path, "r");
     assert_non_null(file);
-    fread(text, 1, sizeof text - 1, file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
     fclose(file);
     assert_string_equal(text, "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n");
 }
