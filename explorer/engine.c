@@ -127,12 +127,50 @@ static basin_status remember(void *context, const basin_descent_state *now, basi
     return BASIN_OK;
 }
 
+/* What a step is where the page chooses its size. */
+typedef struct stride {
+    double reach; /* its greatest length */
+    int together;
+} stride;
+
+/* The step along the force to the lowest point that the curvature there promises, a fifth shorter,
+ * so that it does not swing across valleys; as far as `reach` where the energy curves down. */
+static basin_expr choose_step(const void *context, basin_expr force, basin_expr x, basin_expr t) {
+    const stride *s = context;
+    const double shortened = 0.8, tiny = 1e-30, far = 1e30;
+    (void)t;
+    basin_graph *graph = basin_expr_graph(x);
+    basin_shape shape = basin_expr_shape(x);
+    int from = s->together ? 0 : 1, axes = shape.rank - from;
+    basin_expr square = basin_square(force), along = basin_sum(square, from, axes);
+    basin_expr turn = basin_grad(basin_sum(square, 0, shape.rank), x); /* -2 (Hessian @ force) */
+    basin_expr curved = basin_scale(basin_sum(basin_mul(force, turn), from, axes), -0.5);
+    basin_expr small = basin_scalar(graph, tiny);
+    basin_expr lowest = basin_scale(basin_div(along, basin_maximum(curved, small)), shortened);
+    lowest = basin_where(basin_greater(curved, small), lowest, basin_scalar(graph, far));
+    basin_expr longest = basin_sqrt(basin_add(along, small));
+    longest = basin_div(basin_scalar(graph, s->reach), longest);
+    basin_expr size = basin_minimum(lowest, longest);
+    if (!s->together) size = basin_expand_dims(size, 1, axes);
+    return basin_mul(force, size);
+}
+
+/* The rest of a path that ended early: its states stay. */
+static void stay(float *x, double *energy, int64_t count, int64_t samples, int taken, int steps) {
+    for (int t = taken + 1; t <= steps; t++) {
+        memcpy(x + t * count, x + taken * count, (size_t)count * sizeof *x);
+        memcpy(energy + t * samples, energy + taken * samples, (size_t)samples * sizeof *energy);
+    }
+}
+
 /* x [steps + 1, states, dim], of which the first are given; energy [steps + 1, states], of states
- * together [steps + 1]. */
+ * together [steps + 1]. alpha 0: each state's step is chosen anew every time, at most `reach` long,
+ * and halved while its energy would rise. */
 EXPORT int explorer_descend(const char *text, float *x, double *energy, int states, int dim,
                             int together, const float *pattern, int patterns, double beta,
-                            int steps, double alpha, double noise, int seed) {
+                            int steps, double alpha, double reach, double noise, int seed) {
     written w = {text, states, dim, together, pattern, patterns, beta};
+    const bool chosen = alpha <= 0;
     basin_engine engine = {0};
     basin_descent *descent = NULL;
     basin_descent_result result = {0};
@@ -142,9 +180,14 @@ EXPORT int explorer_descend(const char *text, float *x, double *energy, int stat
     f = formula_new(&w, engine.graph);
     basin_term term = {"E", build, f};
     basin_energy whole = {.term = &term, .terms = 1};
-    basin_descent_spec spec = {.steps = steps, .alpha = alpha, .noise = noise};
+    stride longest = {reach, together};
+    basin_substep turn = {.move = choose_step, .context = &longest};
+    basin_descent_spec spec = {.steps = steps, .alpha = chosen ? 1 : alpha, .noise = noise};
+    if (chosen) spec.substep = &turn, spec.substeps = 1;
     path p = {engine.store, x, (int64_t)states * dim, steps};
     basin_stop stop = {.seed = (uint64_t)seed, .observe = remember, .context = &p};
+    stop.guard = chosen && noise <= 0;
+    if (stop.guard) stop.tolerance = 1e-6, stop.until = 3e-6; /* what is left is rounding */
     basin_tensor first = basin_tensor_borrow(x, BASIN_F32, BASIN_SHAPE(states, dim));
     if (!f || basin_descent_new(&descent, engine.store, &whole, engine.graph, first.shape, &spec,
                                 &stop, &error)) {
@@ -154,10 +197,116 @@ EXPORT int explorer_descend(const char *text, float *x, double *energy, int stat
     TRY(basin_descent_run(descent, &result, &first, &error));
     memcpy(energy, result.energy,
            (size_t)(result.steps + 1) * (size_t)result.samples * sizeof *energy);
+    stay(x, energy, p.count, result.samples, result.steps, steps);
 end:
     basin_descent_result_free(&result);
     basin_descent_free(descent);
     free(f);
+    basin_engine_close(&engine);
+    return failed;
+}
+
+/* ---- a picture as the memory of itself ---- */
+
+enum { PATCH_SIDE = 7, PATCH_PIXELS = PATCH_SIDE * PATCH_SIDE, COLOURS = 3 };
+
+/* What the energy of a hole is made of: missing pixels x [missing, 3] in a picture of n x n. */
+typedef struct hole {
+    basin_tensor known;  /* [n n, 3] */
+    basin_tensor pixel;  /* [targets 49] of each patch with something missing: its place in the
+                            picture, or n n and the number of the missing pixel */
+    basin_tensor stored; /* [patterns, 147] the patches that are known */
+    basin_tensor half;   /* [patterns] half of their squares */
+    basin_tensor trust;  /* [targets] confidence, less with the depth */
+    basin_tensor share;  /* [missing, 1] by 49 / 2 divided by the confidence of all that cover it */
+    int64_t targets;
+    double beta;
+    basin_expr product; /* [targets, patterns] -d / 2 without what all patterns share */
+} hole;
+
+/* Patches of the picture with the hole as x has it, [targets, 147]. */
+static basin_expr patches_of(const hole *h, basin_expr x) {
+    basin_graph *graph = basin_expr_graph(x);
+    basin_expr both[2] = {basin_constant(graph, &h->known), x};
+    basin_expr all = basin_concat(both, 2, 0);
+    basin_expr rows = basin_take(all, 0, basin_constant(graph, &h->pixel));
+    return basin_reshape(rows, BASIN_SHAPE(h->targets, PATCH_PIXELS * COLOURS));
+}
+
+/* E = sum over patches p of c_p (-1 / beta) log sum over stored q exp(-beta |x_p - x_q|^2 / 49) */
+static basin_expr hole_energy(const void *context, basin_expr x) {
+    hole *h = (hole *)context;
+    basin_graph *graph = basin_expr_graph(x);
+    basin_expr p = patches_of(h, x);
+    basin_expr near = basin_matmul_t(p, false, basin_constant(graph, &h->stored), true);
+    h->product = basin_sub(near, basin_constant(graph, &h->half));
+    basin_expr score = basin_scale(h->product, 2 * h->beta / PATCH_PIXELS);
+    basin_expr own = basin_scale(basin_sum(basin_square(p), 1, 1), 1.0 / PATCH_PIXELS);
+    basin_expr each = basin_sub(own, basin_scale(basin_logsumexp(score, -1), 1 / h->beta));
+    return basin_sum(basin_mul(each, basin_constant(graph, &h->trust)), 0, 1);
+}
+
+/* Each pixel moves to the mean of what is retrieved for the patches that cover it. */
+static basin_expr to_mean(const void *context, basin_expr force, basin_expr x, basin_expr t) {
+    (void)t;
+    const hole *h = context;
+    return basin_mul(force, basin_constant(basin_expr_graph(x), &h->share));
+}
+
+/* A hole of `missing` pixels, x [steps + 1, missing, 3] of which the first are given, goes down.
+ * Arrays as in `hole`; energy [steps + 1]; best [targets]: the pattern that each patch is nearest
+ * to in the end. */
+EXPORT int explorer_hole_descend(float *x, double *energy, int32_t *best, int missing,
+                                 const float *known, int pixels, const int32_t *pixel, int targets,
+                                 const float *stored, const float *half, int patterns,
+                                 const float *trust, const float *share, double beta, int steps) {
+    int failed = 0;
+    basin_engine engine = {0};
+    basin_descent *descent = NULL;
+    basin_descent_result result = {0};
+    basin_plan *plan = NULL;
+    basin_tensor scores = {0};
+    basin_shape shape = BASIN_SHAPE(missing, COLOURS);
+    hole h = {.targets = targets, .beta = beta};
+    h.known = basin_tensor_borrow((void *)known, BASIN_F32, BASIN_SHAPE(pixels, COLOURS));
+    h.pixel =
+        basin_tensor_borrow((void *)pixel, BASIN_I32, BASIN_SHAPE((int64_t)targets * PATCH_PIXELS));
+    h.stored = basin_tensor_borrow((void *)stored, BASIN_F32,
+                                   BASIN_SHAPE(patterns, PATCH_PIXELS * COLOURS));
+    h.half = basin_tensor_borrow((void *)half, BASIN_F32, BASIN_SHAPE(patterns));
+    h.trust = basin_tensor_borrow((void *)trust, BASIN_F32, BASIN_SHAPE(targets));
+    h.share = basin_tensor_borrow((void *)share, BASIN_F32, BASIN_SHAPE(missing, 1));
+    basin_term term = {"memory", hole_energy, &h};
+    basin_energy whole = {.term = &term, .terms = 1};
+    basin_substep turn = {.move = to_mean, .context = &h};
+    basin_descent_spec spec = {.steps = steps, .alpha = 1, .substep = &turn, .substeps = 1};
+    path p = {NULL, x, (int64_t)missing * COLOURS, steps};
+    basin_stop stop = {.observe = remember, .context = &p};
+    basin_tensor first = basin_tensor_borrow(x, BASIN_F32, shape);
+    TRY(basin_engine_open(&engine, &alone, &error));
+    p.store = engine.store;
+    TRY(basin_descent_new(&descent, engine.store, &whole, engine.graph, shape, &spec, &stop,
+                          &error));
+    TRY(basin_descent_run(descent, &result, &first, &error));
+    memcpy(energy, result.energy, (size_t)(steps + 1) * sizeof *energy);
+    hole_energy(&h, basin_descent_tokens(descent, 0));
+    basin_plan_spec looks = {.output = &h.product, .outputs = 1};
+    TRY(basin_plan_new(&plan, engine.store, &looks, &error));
+    TRY(basin_plan_run(plan, &error));
+    TRY(basin_tensor_new(&scores, BASIN_F32, BASIN_SHAPE(targets, patterns), &error));
+    TRY(basin_plan_read(&scores, plan, h.product, &error));
+    const float *score = scores.data;
+    for (int k = 0; k < targets; k++) {
+        best[k] = 0;
+        for (int q = 1; q < patterns; q++)
+            if (score[(int64_t)k * patterns + q] > score[(int64_t)k * patterns + best[k]])
+                best[k] = q;
+    }
+end:
+    basin_tensor_free(&scores);
+    basin_plan_free(plan);
+    basin_descent_result_free(&result);
+    basin_descent_free(descent);
     basin_engine_close(&engine);
     return failed;
 }

@@ -5,7 +5,8 @@
  *     sign     ('-' | '+') sign | power
  *     power    part ('**' sign)?
  *     part     atom ('.T' | '[' place ']')*
- *     atom     NUMBER | NAME | NAME '(' sum (',' sum)* ')' | '(' sum ')'
+ *     atom     NUMBER | NAME | NAME '(' argument (',' argument)* ')' | '(' sum ')'
+ *     argument sum (('<' | '>') sum)?
  */
 #include "formula.h"
 
@@ -197,6 +198,19 @@ static value others(parser *p, int place, value a) {
                 a.batched);
 }
 
+/* where(condition, yes, no); a comparison is 1 or 0. */
+static value choose(parser *p, int place, const value *a) {
+    int wanted = 0;
+    bool batched = false;
+    for (int i = 0; i < 3; i++) {
+        if (rank(a[i]) > wanted) wanted = rank(a[i]);
+        batched = batched || a[i].batched;
+    }
+    basin_expr e[3];
+    for (int i = 0; i < 3; i++) e[i] = widened(a[i], wanted);
+    return made(p, place, basin_where(e[0], e[1], e[2]), batched);
+}
+
 static value call(parser *p, int place, const char *name, const value *a, int count) {
     for (size_t i = 0; i < sizeof pointwise / sizeof *pointwise; i++)
         if (!strcmp(name, pointwise[i].name)) {
@@ -213,6 +227,12 @@ static value call(parser *p, int place, const char *name, const value *a, int co
             if (count > 2) return fail(p, place, "%s: it takes 1 or 2 arguments", name);
             return reduce(p, place, (int)i, a[0], count == 2 ? &a[1] : NULL);
         }
+    if (!strcmp(name, "where")) {
+        if (count != 3)
+            return fail(p, place, "where: it takes 3 arguments, where(a > b, yes, no), not %d",
+                        count);
+        return choose(p, place, a);
+    }
     if (!strcmp(name, "dot")) {
         if (count != 2) return fail(p, place, "dot: it takes 2 arguments, not %d", count);
         return multiply(p, place, a[0], a[1]);
@@ -243,13 +263,23 @@ static value named(parser *p, int place, const char *name) {
     return fail(p, place, "%s: no such name; there are %s", name, known);
 }
 
+static value argument(parser *p) {
+    value v = sum(p);
+    char c = failed(p) ? 0 : look(p);
+    if (c != '<' && c != '>') return v;
+    int place = p->at++;
+    value other = sum(p);
+    return c == '>' ? combine(p, place, basin_greater, v, other)
+                    : combine(p, place, basin_greater, other, v);
+}
+
 static value arguments(parser *p, int place, const char *name) {
-    value a[2] = {0};
+    value a[3] = {0};
     int count = 0;
     do {
-        value v = sum(p);
+        value v = argument(p);
         if (failed(p)) return (value){0};
-        if (count < 2) a[count] = v;
+        if (count < 3) a[count] = v;
         count++;
     } while (take(p, ","));
     if (!take(p, ")")) return fail(p, p->at, "a ) is missing");
@@ -324,7 +354,8 @@ static value power(parser *p) {
     value exponent = sign(p);
     if (failed(p)) return (value){0};
     if (base.constant && exponent.constant) return number(p, pow(base.number, exponent.number));
-    if (exponent.constant) return made(p, place, basin_power_scalar(base.e, exponent.number), base.batched);
+    if (exponent.constant)
+        return made(p, place, basin_power_scalar(base.e, exponent.number), base.batched);
     return combine(p, place, basin_power, base, exponent);
 }
 

@@ -123,7 +123,7 @@ const calls = {
     check(
       engine._explorer_descend(
         m.text(e.text), path, energy, count, e.dim, e.together ? 1 : 0, m.floats(e.patterns),
-        e.patterns.length / e.dim, e.beta, e.steps, e.alpha, e.noise, e.seed,
+        e.patterns.length / e.dim, e.beta, e.steps, e.alpha, e.reach ?? 0.2, e.noise, e.seed,
       ),
     );
     const samples = e.together ? 1 : count;
@@ -132,6 +132,19 @@ const calls = {
       energy: m.readDoubles(energy, samples * (e.steps + 1)),
       samples,
     };
+  },
+
+  // A hole at every step, and the pattern nearest to each patch in the end; `h` as explorer_hole_descend takes it.
+  descendHole(m, h) {
+    const missing = h.x.length / 3, path = m.take(4 * h.x.length * (h.steps + 1)), energy = m.take(8 * (h.steps + 1)), best = m.take(4 * h.trust.length);
+    engine.HEAPF32.set(h.x, path / 4);
+    check(
+      engine._explorer_hole_descend(
+        path, energy, best, missing, m.floats(h.known), h.known.length / 3, m.integers(h.pixel), h.trust.length,
+        m.floats(h.stored), m.floats(h.half), h.half.length, m.floats(h.trust), m.floats(h.share), h.beta, h.steps,
+      ),
+    );
+    return { x: m.readFloats(path, h.x.length * (h.steps + 1)), energy: m.readDoubles(energy, h.steps + 1), best: m.readIntegers(best, h.trust.length) };
   },
 
   async openPicture(m, file, c) {
