@@ -10,7 +10,7 @@ export class Accounts {
     this.node = -1;
     this.place = network.place; // [x, y] in 0 .. 600
     this.run = latest(() => this.compute());
-    find("restore").addEventListener("click", () => this.restore(this.removed));
+    find("restore").addEventListener("click", () => this.bringBack(this.removed));
     find("suspects").addEventListener("change", (event) => this.choose(Number(event.target.value)));
   }
 
@@ -18,9 +18,22 @@ export class Accounts {
     this.threshold = await this.ask("openAccounts", file);
     await this.compute();
     this.first = this.probability;
-    const order = [...this.probability.keys()].sort((a, b) => this.probability[b] - this.probability[a]);
-    find("suspects").append(...order.map((node) => element("option", { value: node })));
-    this.choose(order[0]);
+    this.order = [...this.probability.keys()].sort((a, b) => this.probability[b] - this.probability[a]);
+    find("suspects").append(...this.order.map((node) => element("option", { value: node })));
+    this.restore(this.wanted || {});
+  }
+
+  /** What an address says of this panel, and the panel as it says. */
+  state() {
+    return { account: String(this.node), removed: this.removed.map((edge) => edge.join("-")).join(" ") };
+  }
+
+  restore(state) {
+    if (!this.order) return (this.wanted = state);
+    const removed = (state.removed || "").split(" ");
+    this.network.edges.push(...this.removed.splice(0));
+    this.network.edges = this.network.edges.filter((edge) => !removed.includes(edge.join("-")) || !this.removed.push(edge));
+    this.choose(this.order.includes(Number(state.account)) && state.account ? Number(state.account) : this.order[0]);
   }
 
   choose(node) {
@@ -56,7 +69,10 @@ export class Accounts {
       if (node !== this.node) return;
       found.push({ i, other: edges[i][0] === node ? edges[i][1] : edges[i][0], without: probability[node] });
     }
+    const { probability } = await this.ask("scoreAccounts", { ...this.network, edges: edges.filter((edge) => !edge.includes(node)) }, -1);
+    if (node !== this.node) return;
     this.without = found;
+    this.alone = probability[node]; // without any transfer
     this.tellTransfers();
     this.draw();
   }
@@ -74,7 +90,8 @@ export class Accounts {
           element("td", {}, element("button", { onclick: () => this.remove(i), "aria-label": `remove the transfer with account ${other}` }, "Remove"))),
       );
     const first = rows[0];
-    find("matters").textContent = !first ? "It has no transfers." : first.without < p ? `The transfer with account ${first.other} raises it most: without it the probability is ${first.without.toFixed(3)}, not ${p.toFixed(3)}.` : "None of its transfers raises its probability.";
+    const all = first ? ` Without all ${rows.length} it would be ${this.alone.toFixed(3)}: partners that resemble each other stand in for one another, so one removal changes less than all.` : "";
+    find("matters").textContent = (!first ? "It has no transfers." : first.without < p ? `The transfer with account ${first.other} raises it most: without it the probability is ${first.without.toFixed(3)}, not ${p.toFixed(3)}.` : "None of its transfers raises its probability by itself.") + all;
   }
 
   draw() {
@@ -95,7 +112,7 @@ export class Accounts {
       svg.append(wide);
     });
     for (const edge of this.removed) {
-      const [a, b] = edge, line = element("line", { x1: this.place[a][0], y1: this.place[a][1], x2: this.place[b][0], y2: this.place[b][1], stroke: colour("soft"), "stroke-width": 2, "stroke-dasharray": "5 5", class: "edge mine", onclick: () => this.restore([edge]) });
+      const [a, b] = edge, line = element("line", { x1: this.place[a][0], y1: this.place[a][1], x2: this.place[b][0], y2: this.place[b][1], stroke: colour("soft"), "stroke-width": 2, "stroke-dasharray": "5 5", class: "edge mine", onclick: () => this.bringBack([edge]) });
       line.append(element("title", {}, `removed: accounts ${a} and ${b}. Click to restore it.`));
       svg.append(line);
     }
@@ -117,7 +134,7 @@ export class Accounts {
     this.run();
   }
 
-  restore(edges) {
+  bringBack(edges) {
     this.network.edges.push(...edges);
     this.removed = this.removed.filter((edge) => !edges.includes(edge));
     this.run();
@@ -151,6 +168,6 @@ export class Accounts {
     add("what its partners are like", `${degree} partners`, around);
     add("number of partners", "", this.why.feature[2 * this.network.columns.length] + this.why.feature[2 * this.network.columns.length + 1]);
     add("what is left over", "", rest);
-    find("logit").textContent = `The score before it is made a probability (the logit) is ${digits(logit)}, that of a typical account ${digits(typical)}; the rows add up to the difference. Red rows raise the suspicion, green rows lower it.`;
+    find("logit").textContent = `The network's score is ${digits(logit)}, that of a typical account ${digits(typical)}; the rows add up to the difference. The probability ${p.toFixed(3)} is calibrated: that share of the validation accounts with such a score were frauds, so it is not the logistic function of the score. Red rows raise the score, green rows lower it.`;
   }
 }

@@ -3,6 +3,7 @@ import { Accounts } from "./accounts.js";
 import { element, find } from "./draw.js";
 import { FORMULAS, Landscape } from "./landscape.js";
 import { Letters } from "./letters.js";
+import { Patches } from "./patches.js";
 import { Picture } from "./picture.js";
 import { Reports } from "./reports.js";
 import { Sudoku } from "./sudoku.js";
@@ -75,6 +76,8 @@ function fail(message) {
   line.textContent = `The engine could not start: ${message}. It needs WebAssembly with SIMD: any browser since 2021 (Safari since 2023).`;
 }
 
+const arrived = new Set(["energy"]);
+
 function open(name) {
   for (const tab of document.querySelectorAll("[role=tab]")) {
     const chosen = tab.dataset.panel === name;
@@ -84,13 +87,73 @@ function open(name) {
   }
   if (!window.explorer) return; // the page is opening
   document.querySelector("[aria-selected=true]").scrollIntoView({ block: "nearest", inline: "center" }); // where tabs are wider than a phone
-  if (name === "picture") window.explorer.picture.redraw(); // it draws only where it is seen
+  redraw(name);
 }
 
-/** The panel that the address names (#accounts), or the first one. */
+/** A panel draws only where it is seen; the first time it may begin to move. */
+function redraw(name) {
+  const { landscape, letters, patches, picture, board } = window.explorer;
+  ({ energy: () => landscape.redraw(), letters: () => letters.draw(), patches: () => patches.draw(), picture: () => picture.redraw(), "sudoku-panel": () => board.draw() })[name]?.();
+  if (!arrived.has(name)) ({ letters, patches, "sudoku-panel": board })[name]?.arrive();
+  arrived.add(name);
+}
+
+// ---- addresses ----
+
+/** The panels whose state an address can have, by their names in it. */
+const kept = (panels) => ({ energy: panels.landscape, letters: panels.letters, patches: panels.patches, picture: panels.picture, "sudoku-panel": panels.board, accounts: panels.accounts });
+
+/** The panel that an address names, or the first one, and the state it has: #energy?f=sum(g**2). */
 function named() {
-  const name = location.hash.slice(1);
-  open(document.querySelector(`[role=tab][data-panel="${CSS.escape(name)}"]`) ? name : "energy");
+  const [name, query] = location.hash.slice(1).split(/\?(.*)/s);
+  const panel = document.querySelector(`[role=tab][data-panel="${CSS.escape(name)}"]`) ? name : "energy";
+  return { panel, state: query ? Object.fromEntries(new URLSearchParams(query)) : {} };
+}
+
+/** Writes what the open panel shows into the address, without what is as it was at first. */
+function addresses(panels) {
+  const first = Object.fromEntries(Object.entries(kept(panels)).map(([name, panel]) => [name, panel.plain ?? panel.state()]));
+  let timer = 0;
+  const now = () => {
+    const name = document.querySelector("[aria-selected=true]").dataset.panel, state = kept(panels)[name]?.state() || {};
+    const query = new URLSearchParams(Object.entries(state).filter(([key, value]) => value !== first[name][key])).toString();
+    return `#${name}${query ? `?${query}` : ""}`;
+  };
+  const write = () => {
+    clearTimeout(timer);
+    if (find("tour-box").hidden) history.replaceState(null, "", now());
+  };
+  for (const event of ["input", "change", "click", "pointerup", "keyup"])
+    addEventListener(event, () => {
+      clearTimeout(timer);
+      timer = setTimeout(write, 300);
+    });
+  find("link").addEventListener("click", async () => {
+    write();
+    try {
+      await navigator.clipboard.writeText(location.href);
+      find("link").textContent = "Copied";
+    } catch {
+      find("link").textContent = "It is in the address bar";
+    }
+    setTimeout(() => (find("link").textContent = "Copy link"), 2500);
+  });
+  addEventListener("hashchange", () => {
+    const { panel, state } = named();
+    open(panel);
+    kept(panels)[panel]?.restore(state);
+  });
+}
+
+/** What brings all panels back to what they show now. */
+function keeper(panels) {
+  return () => {
+    const states = Object.entries(kept(panels)).map(([name, panel]) => [name, panel.state()]), shown = document.querySelector("[aria-selected=true]").dataset.panel;
+    return () => {
+      for (const [name, state] of states) kept(panels)[name].restore(state);
+      open(shown);
+    };
+  };
 }
 
 function tabs() {
@@ -105,14 +168,18 @@ function tabs() {
       next.focus();
     });
   });
-  named();
-  addEventListener("hashchange", named);
+  open(named().panel);
 }
 
-/** Links to documents: on the site they are pages beside this one, in the repository files. */
+/** Links to documents: on the site they are pages beside this one, in the repository files; a copy of the page that was
+ * moved has neither, and names the file. */
 function links() {
-  const inRepository = location.pathname.endsWith("/build/explorer/basin.html");
-  for (const link of document.querySelectorAll("a[data-doc]")) link.href = inRepository ? `../../docs/${link.dataset.doc}.md` : `docs/${link.dataset.doc}.html`;
+  const inRepository = location.pathname.endsWith("/build/explorer/basin.html"), onSite = document.querySelector("meta[name=photographs]").content !== "";
+  for (const link of document.querySelectorAll("a[data-doc]")) {
+    const { doc } = link.dataset;
+    if (inRepository || onSite) link.href = inRepository ? `../../docs/${doc}.md` : `docs/${doc}.html`;
+    else link.replaceWith(`${link.textContent} (docs/${doc}.md in the repository)`);
+  }
 }
 
 const PAPER = "https://arxiv.org/html/2302.07253v2";
@@ -140,8 +207,8 @@ function examples(panels) {
   const show = {
     negative: () => (find("negative").checked || find("negative").click(), ["picture", "alarm"]),
     look: () => (panels.picture.choose("look"), ["picture", "photo"]),
-    hole: () => (panels.picture.choose("paint"), panels.picture.asTrained(), find("picture-play").click(), ["picture", "photo"]),
-    letters: () => (find("letter-play").click(), ["letters", "letter"]),
+    hole: () => (panels.picture.choose("paint"), panels.picture.asTrained(), panels.picture.stop.play(0), ["picture", "photo"]),
+    letters: () => (panels.letters.stop.play(0), ["letters", "letter"]),
     overshoot: () => (panels.landscape.choose(FORMULAS[1], 2.05), ["energy", "plane"]),
   };
   for (const button of document.querySelectorAll("[data-show]"))
@@ -157,6 +224,7 @@ function followScheme(panels) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     panels.landscape.redraw();
     panels.letters.draw();
+    panels.patches.draw();
     panels.picture.redraw();
     panels.board.draw();
     panels.accounts.draw();
@@ -175,8 +243,8 @@ async function start() {
   equations();
   ignoreDrops();
   const engine = new Engine(), { ask } = engine;
-  const panels = { engine, idle: () => engine.waiting.size === 0 };
-  panels.landscape = new Landscape(ask);
+  const panels = { engine, idle: () => engine.waiting.size === 0 }, { panel, state } = named();
+  panels.landscape = new Landscape(ask, panel === "energy" ? state : {});
   const turn = async () => {
     do await new Promise((resolve) => setTimeout(resolve, 20));
     while (engine.waiting.size); // what the visitor asked for comes first
@@ -185,17 +253,23 @@ async function start() {
   await turn();
   panels.letters = new Letters(ask);
   await turn();
+  panels.patches = new Patches(ask, Uint8Array.from(atob(packed("hills")), (c) => c.charCodeAt(0)));
+  await turn();
   panels.picture = new Picture(ask, { file: packed("fashion"), config: JSON.parse(packed("fashion-config")), samples: atob(packed("samples")) });
   await turn();
   panels.board = new Sudoku(ask);
   await turn();
   panels.accounts = new Accounts(ask, JSON.parse(packed("network-data")));
   panels.reports = new Reports(() => ask("text", packed("viewer")), panels.picture);
-  new Tour(panels, open);
+  new Tour(panels, open, keeper(panels));
   examples(panels);
   followScheme(panels);
   window.explorer = panels; // for tests, and for the curious
-  await Promise.all([panels.picture.ready, panels.board.open(packed("sudoku")), panels.accounts.open(packed("accounts-model"))]);
+  if (panel !== "energy") redraw(panel);
+  await Promise.all([panels.patches.ready, panels.picture.ready, panels.board.open(packed("sudoku")), panels.accounts.open(packed("accounts-model"))]);
+  addresses(panels);
+  scrollTo(0, 0); // the browser went to the element that the address names
+  if (panel !== "energy" && Object.keys(state).length) await kept(panels)[panel]?.restore(state);
   document.body.dataset.ready = "yes";
 }
 

@@ -23,9 +23,11 @@ export function colour(name) {
 /** Four digits; what is smaller than a billionth is 0. */
 export const digits = (value) => (Number.isFinite(value) ? Number((Math.abs(value) < 1e-9 ? 0 : value).toPrecision(4)).toString() : String(value));
 
-/** Lines by step: an SVG with named axes, and a legend of what has a name. series: [{name, values, colour,
- * dashed, thin}]. A marker stands at `step`; with `rises`, red dots where the first line rises. */
-export function plot(series, { step = null, axis = "energy", legend = true, rises = false, width = 340, height = 170 } = {}) {
+/** Replaces what is in a box by lines by step: an SVG with named axes, as wide as the box, and a legend of what has a
+ * name. series: [{name, values, colour, dashed, thin}]. Lines are pale after `step`, where a marker stands; with
+ * `rises`, red dots where the first line rises. */
+export function plot(box, series, { step = null, axis = "energy", legend = true, rises = false, height = innerWidth < 600 ? 118 : 170 } = {}) {
+  const width = Math.max(260, box.clientWidth || 340);
   let low = Infinity, high = -Infinity;
   for (const { values } of series)
     for (const v of values)
@@ -50,11 +52,16 @@ export function plot(series, { step = null, axis = "energy", legend = true, rise
     element("line", { x1: left, x2: width - 12, y1: bottom, y2: bottom, class: "axis" }),
     element("line", { x1: left, x2: left, y1: 10, y2: bottom, class: "axis" }),
   );
+  const now = step ?? Infinity;
   for (const one of series) {
-    const points = envelope(one.values).map((i) => (Number.isFinite(one.values[i]) ? `${x(i)},${y(one.values[i])}` : "")).join(" ");
-    const line = element("polyline", { points, fill: "none", stroke: one.colour, "stroke-width": one.thin ? 1 : 2, "stroke-opacity": one.thin ? 0.6 : 1, "stroke-dasharray": one.dashed ? "4 3" : null });
-    line.append(element("title", {}, one.name));
-    svg.append(line);
+    const places = envelope(one.values).filter((i) => Number.isFinite(one.values[i])), strength = one.thin ? 0.6 : 1;
+    for (const [part, opacity] of [[places.filter((i) => i >= now), 0.16], [places.filter((i) => i <= now), 1]]) {
+      if (!part.length) continue;
+      const line = element("polyline", { points: part.map((i) => `${x(i).toFixed(1)},${y(one.values[i]).toFixed(1)}`).join(" "), fill: "none", stroke: one.colour, "stroke-width": one.thin ? 1.3 : 2.2, "stroke-opacity": strength * opacity, "stroke-dasharray": one.dashed ? "4 3" : null });
+      line.append(element("title", {}, one.name));
+      svg.append(line);
+    }
+    if (now <= most && Number.isFinite(one.values[now])) svg.append(element("circle", { cx: x(now), cy: y(one.values[now]), r: one.thin ? 2.5 : 4, fill: one.colour }));
   }
   if (rises) for (const t of risesOf(series[0].values).filter((t) => Number.isFinite(series[0].values[t])).slice(0, 60)) svg.append(element("circle", { cx: x(t), cy: y(series[0].values[t]), r: 3, class: "rise" }));
   if (step !== null) svg.append(element("line", { x1: x(step), x2: x(step), y1: 10, y2: bottom, class: "marker" }));
@@ -65,7 +72,7 @@ export function plot(series, { step = null, axis = "energy", legend = true, rise
       sample.append(element("line", { x1: 0, x2: 22, y1: 4, y2: 4, stroke: one.colour, "stroke-width": 3, "stroke-dasharray": one.dashed ? "5 3" : null }));
       names.append(element("span", {}, sample, ` ${one.name}`));
     }
-  return element("div", {}, svg, legend ? names : null);
+  box.replaceChildren(svg, ...(legend ? [names] : []));
 }
 
 /** The places of all values, or of the least and the most in each of 250 parts: what swings from step to step stays seen. */
@@ -107,29 +114,40 @@ export function chosenFile(input, use) {
   });
 }
 
-/** A button that shows step after step: `last()` is the last one, `show(step)` draws it. */
-export function player(button, { last, at, show, milliseconds = 1600 }) {
-  let timer = null;
+/** Whether the visitor asked for pages that do not move by themselves. */
+export const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+/** A button that shows step after step: `last()` is the last one, `show(step)` draws it; the first steps, which change
+ * most, take longer. The function that stops it has `.play(from)`. */
+export function player(button, { last, at, show, milliseconds = 2600, label = "Play" }) {
+  let frame = 0;
   const stop = () => {
-    clearInterval(timer);
-    timer = null;
-    button.textContent = "Play the steps";
+    cancelAnimationFrame(frame);
+    frame = 0;
+    button.textContent = label;
   };
-  const start = () => {
-    const jump = Math.max(1, Math.ceil(last() / 60));
-    let step = at() >= last() ? 0 : at();
+  stop.play = (from = at() >= last() ? 0 : at()) => {
+    stop();
+    const end = last(), begin = performance.now() - milliseconds * (from / end) ** (1 / 1.7);
+    let shown = -1;
     button.textContent = "Pause";
-    show(step);
-    timer = setInterval(() => {
-      step = Math.min(last(), step + jump);
-      show(step);
-      if (step >= last()) stop();
-    }, Math.max(40, (jump * milliseconds) / last()));
+    const tick = () => {
+      const step = Math.min(end, end * Math.min(1, (performance.now() - begin) / milliseconds) ** 1.7);
+      if (step >= end) stop();
+      else frame = requestAnimationFrame(tick);
+      if (step !== shown) show((shown = step));
+    };
+    tick();
   };
+  stop.playing = () => frame !== 0;
   stop();
-  button.addEventListener("click", () => (timer ? stop() : start()));
+  button.addEventListener("click", () => (frame ? stop() : stop.play()));
   return stop;
 }
+
+/** Zeros and ones as hexadecimal digits, and back: for addresses. */
+export const toHex = (bits) => Array.from({ length: Math.ceil(bits.length / 4) }, (_, k) => [0, 1, 2, 3].reduce((sum, j) => sum | ((bits[4 * k + j] ? 1 : 0) << j), 0).toString(16)).join("");
+export const fromHex = (text, count) => Array.from({ length: count }, (_, i) => (Number.parseInt(text[i >> 2] || "0", 16) >> (i & 3)) & 1);
 
 /** A slider with its name and value; log: by powers of ten; bend: with more space for small values; whole numbers with step 1. */
 export function slider(name, { min, max, value, step = 0.01, log = false, bend = 1, note = "", onchange }) {

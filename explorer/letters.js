@@ -1,13 +1,13 @@
-// Store letters: the same formulas with 64 numbers, pictures of 8 x 8 pixels that are -1 or 1.
-import { colour, digits, element, find, latest, player, plot, risesOf, slider } from "./draw.js";
+// Store patterns: the same formulas with 64 numbers, pictures of 8 x 8 pixels that are -1 or 1.
+import { colour, digits, element, find, fromHex, latest, player, plot, risesOf, slider, still, toHex } from "./draw.js";
 
-const SIDE = 8, PIXELS = SIDE * SIDE, FALL = 120; // FALL: steps
+const SIDE = 8, PIXELS = SIDE * SIDE, FALL = 60, MOST = 24; // FALL: steps; MOST: stored patterns
 
 /** How letters are remembered. In 64 dimensions a pattern's product with itself is 64. */
 export const MEMORIES = [
-  { name: "Modern Hopfield network", text: "-logsumexp(beta * xi @ g) / beta + g @ g / 2", beta: 0.3, alpha: 0.3, about: "The update is one head of attention whose keys and values are the letters. Large beta: one letter. Small beta: a mixture of all." },
-  { name: "Dense memory, power 4", text: "-64 * sum(relu(xi @ g / 64)**4) / 4 + sum(g**6) / 6", alpha: 0.1, about: "Products with the letters to the power 4 (Krotov and Hopfield 2016): similar letters disturb each other less than with the power 2." },
-  { name: "Hopfield 1982", text: "-sum((xi @ g)**2) / 128 + sum(g**4) / 4", alpha: 0.05, about: "Products to the power 2. Letters that look alike mix: store two, then all, and compare what is recalled." },
+  { name: "Modern Hopfield network", text: "-logsumexp(beta * xi @ g) / beta + g @ g / 2", beta: 0.3, about: "The update is one head of attention whose keys and values are the letters. Large beta: one letter. Small beta: a mixture of all." },
+  { name: "Dense memory, power 4", text: "-64 * sum(relu(xi @ g / 64)**4) / 4 + sum(g**6) / 6", about: "Products with the letters to the power 4 (Krotov and Hopfield 2016): similar letters disturb each other less than with the power 2." },
+  { name: "Hopfield 1982", text: "-sum((xi @ g)**2) / 128 + sum(g**4) / 4", about: "Products to the power 2. Letters that look alike mix: store two, then all, and compare what is recalled." },
 ];
 
 const SHAPES = {
@@ -25,13 +25,31 @@ export class Letters {
   constructor(ask) {
     this.ask = ask;
     this.stored = ALPHABET.map((letter) => [...letter]);
-    this.state = [...this.stored[0]];
     this.cursor = 0;
     this.seed = 5;
     this.canvas = find("letter");
     this.build();
-    this.choose(MEMORIES[0]);
-    this.damage(14);
+    this.restore({});
+  }
+
+  /** What an address says of this panel, and the panel as it says. */
+  state() {
+    const drawn = (letter) => toHex(letter.map((v) => v > 0)), stored = this.stored.map(drawn).join(".");
+    return { f: this.formula.value, beta: digits(this.beta.read()), query: drawn(this.query), stored };
+  }
+
+  restore({ f = MEMORIES[0].text, beta, query, stored }) {
+    const read = (text) => fromHex(text, PIXELS).map((bit) => (bit ? 1 : -1)), known = MEMORIES.find((one) => one.text === f);
+    this.stored = stored ? stored.split(".").slice(0, MOST).map(read) : ALPHABET.map((letter) => [...letter]);
+    this.write(known || { text: f, about: "" });
+    if (Number.parseFloat(beta) > 0) this.beta.write(Number.parseFloat(beta));
+    this.query = query ? read(query) : ALPHABET[0].map((v, i) => ((i * 37) % 64 < 14 ? -v : v)); // 14 pixels are wrong
+    this.animate = true;
+    this.run();
+  }
+
+  arrive() {
+    if (!still()) this.stop.play(0);
   }
 
   build() {
@@ -40,14 +58,13 @@ export class Letters {
     choice.addEventListener("change", () => this.choose(MEMORIES[choice.value]));
     this.formula = find("letter-formula");
     this.formula.addEventListener("input", run);
-    this.alpha = slider("alpha", { min: 0.01, max: 3, value: 0.3, log: true, note: "size of a step", onchange: run });
     this.beta = slider("beta", { min: 0.005, max: 2, value: 0.3, log: true, note: "sharpness", onchange: run });
     this.shown = slider("shown step", { min: 0, max: FALL, value: FALL, step: 1, onchange: () => { this.stop(); this.draw(); } });
-    find("letter-sliders").append(this.alpha.label, this.beta.label, this.shown.label);
-    this.stop = player(find("letter-play"), { last: () => FALL, at: () => this.shown.read(), show: (step) => { this.shown.write(step); this.draw(); }, milliseconds: 3000 });
+    find("letter-sliders").append(this.shown.label, this.beta.label);
+    this.stop = player(find("letter-play"), { last: () => FALL, at: () => this.shown.read(), show: (step) => { this.shown.write(Math.floor(step)); this.draw(); }, milliseconds: 2600 });
     find("letter-damage").addEventListener("click", () => this.damage(14));
     find("letter-blank").addEventListener("click", () => this.begin(new Array(PIXELS).fill(-1)));
-    find("letter-half").addEventListener("click", () => this.begin(this.state.map((v, i) => (i < PIXELS / 2 ? v : -1))));
+    find("letter-half").addEventListener("click", () => this.begin(this.query.map((v, i) => (i < PIXELS / 2 ? v : -1))));
     find("letter-store").addEventListener("click", () => this.store());
     find("letter-all").addEventListener("click", () => {
       this.stored = ALPHABET.map((letter) => [...letter]);
@@ -57,23 +74,28 @@ export class Letters {
     this.pointer();
   }
 
-  choose(one) {
+  write(one) {
     this.formula.value = one.text;
     find("letter-formulas").value = MEMORIES.indexOf(one);
-    this.alpha.write(one.alpha);
     if (one.beta) this.beta.write(one.beta);
     find("letter-about").textContent = one.about;
+  }
+
+  choose(one) {
+    this.write(one);
+    this.animate = true;
     this.run();
   }
 
-  begin(state) {
-    this.state = state;
+  begin(query) {
+    this.query = query;
+    this.animate = true;
     this.run();
   }
 
   /** Turns `count` pixels round, others every time. */
   damage(count) {
-    const order = [...Array(PIXELS).keys()], state = [...this.state];
+    const order = [...Array(PIXELS).keys()], state = [...this.query];
     for (let i = 0; i < count; i++) {
       this.seed = (this.seed * 16807) % 2147483647;
       const k = i + (this.seed % (PIXELS - i));
@@ -84,15 +106,15 @@ export class Letters {
   }
 
   store() {
-    if (this.stored.some((letter) => letter.every((v, i) => v === this.state[i]))) {
+    if (this.stored.some((letter) => letter.every((v, i) => v === this.query[i]))) {
       find("letter-problem").textContent = "This pattern is stored already: click pixels of the start to draw another one.";
       return;
     }
-    if (this.stored.length >= 24) {
-      find("letter-problem").textContent = "24 patterns are stored: remove one first.";
+    if (this.stored.length >= MOST) {
+      find("letter-problem").textContent = `${MOST} patterns are stored: remove one first.`;
       return;
     }
-    this.stored.push([...this.state]);
+    this.stored.push([...this.query]);
     this.run();
   }
 
@@ -100,7 +122,7 @@ export class Letters {
     const problem = find("letter-problem"), steps = FALL;
     this.beta.input.disabled = !/\bbeta\b/.test(this.formula.value);
     try {
-      const how = { text: this.formula.value, dim: PIXELS, patterns: this.stored.flat(), beta: this.beta.read(), x: this.state, steps, alpha: this.alpha.read(), noise: 0, seed: 1 };
+      const how = { text: this.formula.value, dim: PIXELS, patterns: this.stored.flat(), beta: this.beta.read(), x: this.query, steps, alpha: 0, reach: 0.5, noise: 0, seed: 1 };
       this.path = { ...(await this.ask("descend", how)), steps };
       problem.textContent = "";
     } catch (error) {
@@ -109,7 +131,10 @@ export class Letters {
     }
     this.stop();
     this.shown.write(steps);
-    this.draw();
+    const animate = this.animate && !still() && !find("letters").hidden;
+    this.animate = false;
+    if (animate && this.path) this.stop.play(0);
+    else this.draw();
   }
 
   now() {
@@ -118,13 +143,13 @@ export class Letters {
   }
 
   draw() {
-    paint(this.canvas, this.state, document.activeElement === this.canvas ? this.cursor : -1);
+    paint(this.canvas, this.query, document.activeElement === this.canvas ? this.cursor : -1);
     const now = this.now();
     paint(find("letter-end"), now || new Array(PIXELS).fill(0), -1);
     this.drawStored(now);
     if (!now) return;
     const energy = Array.from(this.path.energy), rises = risesOf(energy);
-    find("letter-plot").replaceChildren(plot([{ name: "energy", values: energy, colour: colour("accent") }], { step: this.shown.read(), legend: false, rises: true }));
+    plot(find("letter-plot"), [{ name: "energy", values: energy, colour: colour("accent") }], { step: this.shown.read(), legend: false, rises: true });
     this.tell(now, rises);
   }
 
@@ -138,11 +163,11 @@ export class Letters {
 
   tell(now, rises) {
     const { cosine, first } = this.nearest(now), wrong = this.stored[first].filter((v, i) => v * now[i] <= 0).length;
-    const start = this.stored[first].filter((v, i) => v !== this.state[i]).length;
+    const start = this.stored[first].filter((v, i) => v !== this.query[i]).length;
     const line = find("letter-verdict");
     const found = !wrong && cosine[first] > 0.95;
     const end = found ? `Pattern ${first + 1} is recalled: all 64 pixels have its sign, and ${start} of the start were wrong.` : `The state is a mixture: the most similar pattern is ${first + 1} (cosine ${digits(cosine[first])}), and ${wrong} pixels differ in sign.`;
-    line.textContent = rises.length ? `The energy rises in step ${rises[0]}: alpha is too large, a step goes past the minimum.` : end;
+    line.textContent = rises.length ? `The energy rises in step ${rises[0]}.` : end;
     line.className = found && !rises.length ? "good" : "bad";
   }
 
@@ -179,9 +204,9 @@ export class Letters {
     const act = (event) => {
       const box = this.canvas.getBoundingClientRect(), of = (v, size) => Math.max(0, Math.min(SIDE - 1, Math.floor((v / size) * SIDE)));
       this.cursor = of(event.clientY - box.top, box.height) * SIDE + of(event.clientX - box.left, box.width);
-      value ||= -this.state[this.cursor];
-      if (this.state[this.cursor] === value) return;
-      this.state[this.cursor] = value;
+      value ||= -this.query[this.cursor];
+      if (this.query[this.cursor] === value) return;
+      this.query[this.cursor] = value;
       this.run();
       this.draw();
     };
@@ -196,7 +221,7 @@ export class Letters {
       const by = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -SIDE, ArrowDown: SIDE }[event.key];
       if (by) this.cursor = (this.cursor + by + PIXELS) % PIXELS;
       else if (event.key === " " || event.key === "Enter") {
-        this.state[this.cursor] *= -1;
+        this.query[this.cursor] *= -1;
         this.run();
       } else return;
       event.preventDefault();

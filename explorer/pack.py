@@ -18,7 +18,7 @@ import sys
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent
-MODULES = ("draw", "landscape", "letters", "picture", "sudoku", "accounts", "reports", "tour", "app")
+MODULES = ("draw", "landscape", "letters", "patches", "picture", "sudoku", "accounts", "reports", "tour", "app")
 FASHION = "/usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz"
 SAMPLES = 24
 
@@ -94,6 +94,7 @@ def main(build, output):
     data = block("wasm", (build / "engine.wasm").read_bytes()) + block("fashion", fashion)
     data += f'<script type="application/json" id="fashion-config">{json.dumps({k: config[k] for k in keep})}</script>\n'
     data += f'<script type="application/octet-stream" id="samples">{base64.b64encode(samples()).decode()}</script>\n'
+    data += f'<script type="application/octet-stream" id="hills">{base64.b64encode((ROOT / "examples/pictures/hills.jpg").read_bytes()).decode()}</script>\n'
     data += block("sudoku", (ROOT / "examples/sudoku/sudoku.safetensors").read_bytes())
     data += block("accounts-model", (HERE / "accounts.safetensors").read_bytes())
     data += f'<script type="application/json" id="network-data">{json.dumps(json.loads((HERE / "accounts.json").read_text()))}</script>\n'

@@ -1,9 +1,10 @@
 // Paint a hole: the model completes it step by step; what it attends to, and which memories it recalls. The page has a
 // model of clothes; one of photographs is loaded on demand, and a model file of one's own can be opened.
-import { chosenFile, colour, digits, element, find, latest, player, plot, risesOf, slider } from "./draw.js";
+import { chosenFile, colour, digits, element, find, fromHex, latest, player, plot, risesOf, slider, toHex } from "./draw.js";
 
 const ALPHA = 1e18; // too large: the squares of such tokens are beyond single precision
 const LARGEST_MODEL = 64e6; // bytes of a model file
+const BREAKS = ["no-attention", "no-memories", "negative", "large"];
 
 export class Picture {
   /** `clothes`: {file, config, samples}; the samples are pictures [28 * 28] of bytes in one text. */
@@ -27,8 +28,8 @@ export class Picture {
     this.tokens = this.side ** 2;
     this.query = this.mode === "look" ? this.tokens >> 1 : -1;
     this.missing = new Uint8Array(this.tokens);
-    const first = Math.floor(0.36 * this.side), last = Math.max(first + 1, Math.ceil(0.64 * this.side));
-    for (let y = first; y < last; y++) for (let x = first; x < last; x++) this.missing[y * this.side + x] = 1;
+    this.dig();
+    this.revealed = false; // the hole is shown unfilled, until somebody asks
     this.alpha.write(config.alpha);
     this.count.write(config.steps);
     const choose = (value, name) => element("option", { value }, name);
@@ -40,19 +41,51 @@ export class Picture {
     await this.run();
   }
 
+  /** A hole in the middle. */
+  dig() {
+    const first = Math.floor(0.36 * this.side), last = Math.max(first + 1, Math.ceil(0.64 * this.side));
+    for (let y = first; y < last; y++) for (let x = first; x < last; x++) this.missing[y * this.side + x] = 1;
+  }
+
+  /** What an address says of this panel, and the panel as it says; pictures and models from files stay as they are. */
+  state() {
+    const off = BREAKS.filter((id) => find(id).checked).join(" ");
+    return { picture: String(this.next), hole: this.missing ? toHex(this.missing) : "", look: this.mode === "look" ? String(this.query) : "", head: String(this.head), broken: off, alpha: digits(this.alpha.read()), steps: String(this.count.read()), filled: this.revealed ? "1" : "" };
+  }
+
+  async restore(state) {
+    await this.ready;
+    this.stop();
+    this.next = Math.max(0, Number.parseInt(state.picture) || 0);
+    if (!this.own) this.takeOwn();
+    this.missing.fill(0);
+    if (state.hole === undefined) this.dig();
+    else this.missing.set(fromHex(state.hole, this.tokens));
+    const broken = (state.broken || "").split(" ");
+    for (const id of BREAKS) find(id).checked = broken.includes(id);
+    this.alpha.write(Number.parseFloat(state.alpha) || this.config.alpha);
+    this.count.write(Math.min(40, Number.parseInt(state.steps) || this.config.steps));
+    this.head = state.head in [...Array(this.config.heads)] ? Number(state.head) : -1;
+    find("heads").value = this.head;
+    this.query = state.look ? Math.max(0, Math.min(this.tokens - 1, Number(state.look) || 0)) : -1;
+    this.choose(state.look ? "look" : "paint");
+    this.revealed = state.filled === "1";
+    this.run();
+  }
+
   isClothes() {
     return this.config === this.clothes.config;
   }
 
   build() {
-    const run = () => this.run(), { config } = this.clothes;
+    const run = () => { this.revealed = true; this.run(); }, { config } = this.clothes;
     this.alpha = slider("alpha", { min: 0.01, max: 1e20, value: config.alpha, log: true, bend: 2.5, note: "size of a step", onchange: (v) => { find("large").checked = v >= ALPHA; run(); } });
     this.count = slider("steps", { min: 1, max: 40, value: config.steps, step: 1, note: "in all", onchange: run });
-    this.shown = slider("shown step", { min: 0, max: config.steps, value: config.steps, step: 1, onchange: (v) => { this.stop(); this.showStep(v); } });
+    this.shown = slider("shown step", { min: 0, max: config.steps, value: config.steps, step: 1, onchange: (v) => { this.stop(); this.revealed = true; this.showStep(v); } });
     find("picture-shown").append(this.shown.label);
     find("picture-sliders").append(this.alpha.label, this.count.label);
-    const show = (step) => { this.shown.write(step); this.showStep(step); };
-    this.stop = player(find("picture-play"), { last: () => (this.fall ? this.fall.frames.length - 1 : 1), at: () => this.step, show, milliseconds: 3000 });
+    const show = (step) => { this.revealed = true; if (Math.floor(step) !== this.step || !step) { this.shown.write(Math.floor(step)); this.showStep(Math.floor(step)); } };
+    this.stop = player(find("picture-play"), { label: "Fill the hole", last: () => (this.fall ? this.fall.frames.length - 1 : 1), at: () => this.step, show, milliseconds: 3000 });
     for (const id of ["no-attention", "no-memories", "negative"]) find(id).addEventListener("change", run);
     find("large").addEventListener("change", (event) => {
       this.alpha.write(event.target.checked ? ALPHA : this.config.alpha);
@@ -66,6 +99,7 @@ export class Picture {
     find("another").addEventListener("click", () => {
       this.next++;
       this.own = null;
+      this.revealed = false;
       this.takeOwn();
       this.run();
     });
@@ -98,9 +132,10 @@ export class Picture {
   }
 
   asTrained() {
-    for (const id of ["no-attention", "no-memories", "negative", "large"]) find(id).checked = false;
+    for (const id of BREAKS) find(id).checked = false;
     this.alpha.write(this.config.alpha);
     this.count.write(this.config.steps);
+    this.revealed = true;
     this.run();
   }
 
@@ -216,6 +251,8 @@ export class Picture {
     c.imageSmoothingQuality = "high";
     c.drawImage(image, (width - side) / 2, (height - side) / 2, side, side, 0, 0, n, n);
     this.takeOwn();
+    this.revealed = false;
+    if (!this.missing.includes(1)) this.dig();
     this.run();
   }
 
@@ -262,8 +299,8 @@ export class Picture {
     find("picture-time").textContent = `${digits(this.fall.milliseconds / steps)} ms per step`;
     this.shown.input.max = steps;
     this.stop();
-    this.step = steps;
-    this.shown.write(steps);
+    this.step = this.revealed ? steps : 0;
+    this.shown.write(this.step);
     this.seen = null;
     this.draw();
     this.drawPlot();
@@ -298,8 +335,12 @@ export class Picture {
     const frame = this.fall && this.fall.frames[Math.min(this.step, this.fall.frames.length - 1)], image = new ImageData(size, size);
     for (let i = 0; i < size * size; i++) {
       const y = Math.floor(i / size), x = i % size, token = Math.floor(y / patch) * this.side + Math.floor(x / patch);
-      const from = this.missing[token] && frame ? frame : this.pixels;
+      const from = this.missing[token] && frame ? frame : this.pixels, blank = this.missing[token] && !this.step;
       for (let k = 0; k < 3; k++) {
+        if (blank) {
+          image.data[4 * i + k] = (x + y) % 2 ? 120 : 150; // nothing is there yet
+          continue;
+        }
         const channel = Math.min(k, channels - 1), at = (token * channels + channel) * area + (y % patch) * patch + (x % patch);
         image.data[4 * i + k] = Math.round(255 * (from[at] * deviation[channel] + mean[channel])); // held within 0 .. 255
       }
@@ -391,7 +432,7 @@ export class Picture {
     const { attention, memories, total } = this.energies(this.fall), last = total.length - 1;
     const lines = [{ name: "total", values: total, colour: colour("ink") }, { name: "attention", values: attention, colour: colour("accent"), dashed: true }, { name: "memories", values: memories, colour: colour("good"), dashed: true }];
     if (this.fall.broken) lines.push({ name: "total as trained", values: this.energies(this.trained).total, colour: colour("soft"), thin: true });
-    find("picture-plot").replaceChildren(plot(lines, { step: this.step, rises: true }));
+    plot(find("picture-plot"), lines, { step: this.step, rises: true });
     const rises = risesOf(total, 1e-5), rose = rises[0], lost = !Number.isFinite(total[last]), off = this.termOff();
     const said = lost ? `The energy is no longer a number. ${this.reason()}`
       : rises.length ? `The energy rises in step ${rose}: ${digits(total[rose - 1])} to ${digits(total[rose])}${rises.length > 1 ? `, and in ${rises.length - 1} more` : ""} (red dots). ${this.reason()}`
@@ -493,6 +534,7 @@ export class Picture {
       if (this.mode === "look") this.ask_about(at);
       else if (this.missing[at] !== painting) {
         this.missing[at] = painting;
+        this.revealed = true;
         this.run();
       }
     };
@@ -510,6 +552,7 @@ export class Picture {
       if (by) this.ask_about(Math.max(0, Math.min(this.tokens - 1, (this.query < 0 ? 0 : this.query) + by)));
       else if (event.key === " " || event.key === "Enter") {
         this.missing[Math.max(0, this.query)] ^= 1;
+        this.revealed = true;
         this.run();
       } else if (event.key === "l" || event.key === "p") this.choose(event.key === "l" ? "look" : "paint");
       else return;
@@ -540,9 +583,9 @@ function configOf(data) {
   try {
     about = JSON.parse(new TextDecoder().decode(new Uint8Array(data, 8, size))).__metadata__ || {};
   } catch {
-    throw new Error("not a safetensors file: its header is no JSON");
+    throw new Error("not a safetensors file: its header is not JSON");
   }
-  if (about["basin.model"] !== "image") throw new Error(`a model of ${about["basin.model"] || "no kind that it names"}; wanted one that basin image train wrote`);
+  if (about["basin.model"] !== "image") throw new Error(`a model of ${about["basin.model"] || "no kind that it names"}; expected one that basin image train wrote`);
   const config = JSON.parse(about["basin.config"] || "{}"), wanted = { arch: "et", hopfield_kind: "relu", attention: true, hopfield: true, self_attention: false, cls: false, beta: 0, learn_beta: false };
   for (const [name, value] of Object.entries(wanted)) if (name in config && config[name] !== value) throw new Error(`its ${name} is ${config[name]}; this page runs models with ${value}`);
   for (const name of ["size", "patch", "channels", "dim", "heads", "head_dim", "memories", "steps", "alpha"]) if (!(config[name] > 0)) throw new Error(`its settings have no ${name}`);

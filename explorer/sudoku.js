@@ -1,4 +1,4 @@
-// A board falls into place: every cell's digit by step, rules that are broken, and what singles do.
+// Sudoku: every cell's digit by step, rules that are broken, and what singles do.
 import { colour, digits, element, find, latest, player, plot, slider } from "./draw.js";
 
 const OPEN = 0.15; // below it a cell has no likeliest digit: nine equal ones have 0.11
@@ -34,7 +34,33 @@ export class Sudoku {
 
   async open(file) {
     find("board-weights").textContent = (await this.ask("openSudoku", file)).toLocaleString("en");
-    await this.make(false);
+    this.opened = true;
+    this.first = Array.from(await this.ask("makeSudoku", 1, false));
+    this.restore(this.wanted || {});
+  }
+
+  /** What an address says of this panel, and the panel as it says. */
+  state() {
+    return { cells: this.given.join(""), steps: String(this.steps.read()), solved: this.revealed ? "1" : "" };
+  }
+
+  restore(state) {
+    if (!this.opened) return (this.wanted = state);
+    this.stop();
+    this.animate = false;
+    const { cells, steps, solved } = state;
+    this.given = /^[0-9]{81}$/.test(cells) ? Array.from(cells, Number) : [...this.first];
+    this.steps.write(Math.max(8, Math.min(1024, Number.parseInt(steps) || 64)));
+    this.revealed = solved === "1";
+    this.fall = null;
+    this.draw();
+    if (this.seen) this.run();
+  }
+
+  /** Nothing is computed before somebody looks. */
+  arrive() {
+    this.seen = true;
+    if (this.opened) this.run();
   }
 
   build() {
@@ -65,13 +91,14 @@ export class Sudoku {
       this.paste(text);
     });
     this.steps = slider("steps", { min: 8, max: 1024, value: 64, step: 1, log: true, note: "in all", onchange: () => this.run() });
-    this.shown = slider("shown step", { min: 0, max: 64, value: 64, step: 1, onchange: () => { this.stop(); this.draw(); } });
+    this.shown = slider("shown step", { min: 0, max: 64, value: 64, step: 1, onchange: () => { this.stop(); this.revealed = true; this.draw(); } });
     find("board-sliders").append(this.shown.label, this.steps.label);
-    this.stop = player(find("board-play"), { last: () => (this.fall ? this.fall.steps : 1), at: () => this.shown.read(), show: (step) => { this.shown.write(step); this.draw(); }, milliseconds: 5000 });
+    this.stop = player(find("board-play"), { last: () => (this.fall ? this.fall.steps : 0.01), at: () => this.shown.read(), show: (step) => { this.revealed = true; this.animate = !this.fall; if (Math.floor(step) !== this.shown.read() || !step) { this.shown.write(Math.floor(step)); this.draw(); } }, milliseconds: 4500, label: "Solve it" });
     find("easy").addEventListener("click", () => this.make(false));
     find("hard").addEventListener("click", () => this.make(true));
     find("empty").addEventListener("click", () => {
       this.given.fill(0);
+      this.revealed = false;
       this.run();
     });
     find("paste-board").addEventListener("click", () => this.paste(find("board-text").value));
@@ -85,11 +112,13 @@ export class Sudoku {
       return;
     }
     this.given = Array.from(cells, Number);
+    this.revealed = false;
     this.run();
   }
 
   async make(hard) {
-    this.seed = (this.seed || 0) + 1;
+    this.seed = (this.seed || 1) + 1;
+    this.revealed = false;
     this.given = Array.from(await this.ask("makeSudoku", this.seed, hard));
     this.run();
   }
@@ -109,12 +138,14 @@ export class Sudoku {
       const [digit, sure] = this.likeliest(t, i);
       return sure < OPEN ? 0 : digit;
     };
-    this.answers = Array.from({ length: steps + 1 }, (_, t) => given.map((digit, i) => digit || read(t, i)));
+    this.answers = Array.from({ length: steps + 1 }, (_, t) => given.map((digit, i) => digit || (t ? read(t, i) : 0))); // at first only what is given
     this.rules = this.answers.map((cells) => broken(cells).pairs);
     this.stop();
     this.shown.input.max = steps;
-    this.shown.write(steps);
-    this.draw();
+    this.shown.write(this.revealed ? steps : 0);
+    if (this.animate) this.stop.play(0); // somebody could not wait
+    else this.draw();
+    this.animate = false;
   }
 
   /** The digit of a cell at a step, and how sure the model is. */
@@ -125,7 +156,10 @@ export class Sudoku {
   }
 
   draw() {
-    if (!this.fall) return;
+    if (!this.fall) return this.cells.forEach((input, i) => {
+      input.value = this.given[i] || "";
+      input.className = this.given[i] ? "given" : "";
+    });
     const t = this.shown.read(), answer = this.answers[t], { wrong } = broken(answer), givenWrong = broken(this.given).wrong;
     this.cells.forEach((input, i) => {
       if (document.activeElement !== input || this.given[i]) input.value = answer[i] || "";
@@ -134,15 +168,15 @@ export class Sudoku {
       input.style.opacity = this.given[i] ? 1 : 0.5 + 0.5 * sure;
     });
     const { rules } = this;
-    find("board-plot").replaceChildren(
-      plot([{ name: "energy", values: this.fall.energy, colour: colour("accent") }], { step: t, legend: false, height: 130 }),
-      plot([{ name: "rules broken", values: rules, colour: colour("bad") }], { step: t, axis: "broken rules", legend: false, height: 130 }),
-    );
+    const box = find("board-plot"), [upper, lower] = box.children.length ? box.children : [element("div"), element("div")], height = innerWidth < 600 ? 72 : 130;
+    if (!box.children.length) box.append(upper, lower);
+    plot(upper, [{ name: "energy", values: this.fall.energy, colour: colour("accent") }], { step: t, legend: false, height });
+    plot(lower, [{ name: "rules broken", values: rules, colour: colour("bad") }], { step: t, axis: "broken", legend: false, height });
     this.drawSingles();
     const { solutions, solution } = this.fall, right = (cells) => cells.every((digit, i) => digit === solution[i]);
     const solved = solutions === 1 && right(answer);
     const say = [`Step ${t}: energy ${digits(this.fall.energy[t])}${this.given.some(Boolean) ? `, ${rules[t]} broken rules` : ""}.`];
-    say.push(solutions === 0 ? "The board has no solution." : solutions > 1 ? `The board has several solutions${this.given.some(Boolean) ? ": give more digits" : ": type digits into cells, or take a new board"}.` : solved ? `Solved. ${this.tellHeld(right)}` : `${answer.filter((digit, i) => digit !== solution[i]).length} cells differ from the solution.${this.answers.some(right) ? ` ${this.tellHeld(right)}` : ""}`);
+    say.push(solutions === 0 ? "The board has no solution." : solutions > 1 ? `The board has several solutions${this.given.some(Boolean) ? ": give more digits" : ": type digits into cells, or take a new board"}.` : solved ? `Solved. ${this.tellHeld(right)}` : `${answer.filter((digit, i) => digit !== solution[i]).length} cells ${t ? "differ from the solution" : "are to be found"}.${t && this.answers.some(right) ? ` ${this.tellHeld(right)}` : ""}`);
     find("board-verdict").textContent = say.join(" ");
     find("board-verdict").className = solved ? "good" : "";
   }

@@ -57,10 +57,11 @@ export class Browser {
     throw new Error(`not within ${seconds} s: ${expression}`);
   }
 
-  size(width, height, dark = false) {
+  /** Pages keep still unless `moves`: what moves by itself has tests of its own. */
+  size(width, height, dark = false, moves = false) {
     return Promise.all([
       this.send("Emulation.setDeviceMetricsOverride", { width, height, deviceScaleFactor: 1, mobile: width < 600 }),
-      this.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }] }),
+      this.send("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }, { name: "prefers-reduced-motion", value: moves ? "no-preference" : "reduce" }] }),
     ]);
   }
 
