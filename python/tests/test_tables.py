@@ -383,3 +383,29 @@ def test_labels_of_rows_are_the_ids_of_the_program(bank, program, tmp_path):
     assert found == pytest.approx(_scores(tmp_path, program, files, accounts), abs=1e-6)
     live = tasks.LiveDetector(detector, tasks.Network(table, pairs))
     assert live.score("A007").probability == found[7]
+
+
+def test_numbers_have_no_decimal_mark(tmp_path):
+    """A float is that number for a model that was trained on decimal commas, as for others."""
+    draw = numpy.random.default_rng(3)
+    balance = draw.gamma(2.0, 400.0, 120).round(3)
+    labels = (balance > 900).astype(int)
+    accounts = pandas.DataFrame({"id": [f"a{i}" for i in range(120)], "balance": balance})
+    ends = draw.integers(0, 120, (300, 2))
+    pairs = pandas.DataFrame(ends, columns=["source", "target"]).map(lambda i: f"a{i}")
+    texts = accounts.assign(balance=[f"{b:.3f}".replace(".", ",") for b in balance])
+    first = tasks.AnomalyDetector(trees=0, epochs=3, members=1, seed=1).fit(
+        texts, labels, edges=pairs
+    )
+    scores = first.predict_proba(texts, edges=pairs)
+    numpy.testing.assert_array_equal(first.predict_proba(accounts, edges=pairs), scores)
+    live = tasks.LiveDetector(first, tasks.Network(texts, pairs))
+    before = live.score("a1")
+    live.add([{"id": "a1", "balance": float(balance[1])}])
+    assert live.score("a1") == before
+    live.add([{"id": "new", "balance": 1.234}])
+    value = {r["name"]: r["value"] for r in live.explain("new").features}["balance"]
+    assert value == pytest.approx(1.234)
+    live.add("id;balance\nnew;1.234\n")
+    value = {r["name"]: r["value"] for r in live.explain("new").features}["balance"]
+    assert value == 1234

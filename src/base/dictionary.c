@@ -100,6 +100,12 @@ basin_status basin_dictionary_add(basin_dictionary *dictionary, int32_t *number,
     return BASIN_OK;
 }
 
+/* The last one first: no name was placed around one that came after it. */
+void basin_dictionary_shorten(basin_dictionary *x, int64_t count) {
+    for (int64_t i = x->names.count; i-- > count; x->names.count--)
+        x->slot[place(x, name_of(x, (int32_t)i))] = 0;
+}
+
 void basin_dictionary_free(basin_dictionary *dictionary) {
     basin_names_free(&dictionary->names);
     free(dictionary->slot);

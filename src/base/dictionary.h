@@ -35,6 +35,8 @@ int32_t basin_dictionary_find(const basin_dictionary *dictionary, const char *te
 /* The number of `text`, a new one where it was not there; *number = -1 where there are too many. */
 basin_status basin_dictionary_add(basin_dictionary *dictionary, int32_t *number, const char *text,
                                   basin_error *error);
+/* Forgets the names from number `count` on. */
+void basin_dictionary_shorten(basin_dictionary *dictionary, int64_t count);
 void basin_dictionary_free(basin_dictionary *dictionary);
 
 #endif

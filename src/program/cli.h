@@ -244,7 +244,7 @@ typedef struct basin_train_task basin_train_task;
     X(zoo_list) X(zoo_descend) \
     X(serve) \
     X(descend) \
-    X(data_convert) X(data_info) X(data_part) X(data_get) \
+    X(data_convert) X(data_info) X(data_part) X(data_journal) X(data_get) \
     X(info) X(verify) X(bench) X(help)
 /* clang-format on */
 #define BASIN_COMMAND_DECLARE(name) extern const basin_command basin_command_##name;
@@ -350,7 +350,8 @@ basin_status basin_args_image(basin_image_model **model, const basin_args *args,
         BASIN_INTEGER(table.max_categories, "max-categories", "N", 1, 100000, .more = true),       \
         BASIN_CHOICE(unknown, "unknown", "error|skip|add", .more = true),                          \
         BASIN_FLAG(table.headerless, "no-header", .more = true),                                   \
-        BASIN_TEXT(table.date_format, 0, "date-format", "FORMAT", .more = true)
+        BASIN_TEXT(table.date_format, 0, "date-format", "FORMAT", .more = true),                   \
+        BASIN_TEXT(table.edge_date_format, 0, "edge-date-format", "FORMAT", .more = true)
 
 /* For commands that split. */
 #define BASIN_OPTION_SPLIT_TIME(needs_)                                                            \

@@ -1,10 +1,11 @@
-/* basin data convert, info, part and get: networks as files; and the options of all commands
- * that open networks. */
+/* basin data convert, info, part, journal and get: networks as files; and the options of all
+ * commands that open networks. */
 #include <errno.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "program/graph.h"
+#include "tasks/nodes/network/journal.h"
 
 /* ---- opening ---- */
 
@@ -291,6 +292,66 @@ static basin_status run_part(void *context, basin_error *error) {
 
 const basin_command basin_command_data_part = {BASIN_COMMAND("data part", part_table),
                                                .run = run_part};
+
+/* ---- journal: the additions of a server, listed and taken back ---- */
+
+#undef OPTIONS
+#define OPTIONS basin_args
+
+static const basin_option journal_table[] = {
+    BASIN_OPTION_QUIET,
+    BASIN_OPTION_JSON,
+    BASIN_OPTIONS_END,
+};
+
+static basin_status put_entry(void *context, const basin_journal_entry *e, basin_error *error) {
+    static const char *const kind[] = {"addition", "undo", "damaged"};
+    BASIN_JSON_AT_EXIT cJSON *tree = NULL;
+    if (e->json) (void)basin_json_parse(&tree, e->json, e->length, "", "", error);
+    basin_record *r = context;
+    basin_record_row(r);
+    basin_record_fields(
+        r, "record=%lld;byte=%lld;bytes=%lld;kind=%s;undone=%d;accounts=%lld;edges=%lld",
+        (long long)e->number, (long long)e->at, (long long)e->size, kind[e->kind], e->undone,
+        (long long)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(tree, "accounts")),
+        (long long)cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(tree, "edges")));
+    return BASIN_OK;
+}
+
+static void put_journal(basin_record *r, const void *context) {
+    const basin_journal *j = context;
+    basin_error error;
+    basin_record_fields(r, "file=%s;additions=%lld;bytes=%lld;torn=%lld", j->path,
+                        (long long)j->records, (long long)j->bytes, (long long)j->dropped);
+    basin_record_table(r, "records", NULL);
+    if (basin_journal_each(j, 0, j->bytes, put_entry, r, &error))
+        basin_record_note(r, "note: %s", error.text);
+    basin_record_end(r);
+}
+
+static basin_status run_journal(void *context, basin_error *error) {
+    basin_args *o = context;
+    bool undo = !strcmp(o->operand[0], "undo");
+    char *end = "";
+    long long number = o->operands > 2 ? strtoll(o->operand[2], &end, 10) : 0;
+    basin_journal *j;
+    if ((!undo && strcmp(o->operand[0], "list") != 0) || undo != (o->operands == 3))
+        return basin_usage(error, "needs list FILE, or undo FILE N");
+    if (undo && (*end || number < 1))
+        return basin_usage(error, "'%s' is not the number of a record", o->operand[2]);
+    BASIN_TRY(basin_journal_open(&j, o->operand[1], NULL, !undo, error));
+    basin_status status = undo ? basin_journal_undo(j, number, error)
+                               : basin_record_print(o->json, put_journal, j, error);
+    if (undo && j->dropped)
+        basin_note(o, "%s: dropped %lld bytes of an addition that was not finished", j->path,
+                   (long long)j->dropped);
+    if (undo && !status) basin_note(o, "%s: record %lld is taken back", j->path, number);
+    basin_journal_close(j);
+    return status;
+}
+
+const basin_command basin_command_data_journal = {BASIN_COMMAND("data journal", journal_table),
+                                                  .run = run_journal};
 
 /* ---- get: public sets, fetched by curl and checked by SHA-256, by a script, share/basin/get.sh,
  * which the shell runs in place of this program ---- */

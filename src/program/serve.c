@@ -10,7 +10,7 @@ typedef struct options {
     const char *listen, *socket, *token, *journal;
     int64_t max_ids, connections, cap;
     double max_body, timeout;
-    bool read_only;
+    bool read_only, allow_future, allow_unknown;
 } options;
 #define OPTIONS options
 
@@ -20,6 +20,8 @@ static const basin_option table[] = {
     BASIN_TEXT(token, 0, "token", "FILE"),
     BASIN_TEXT(journal, 0, "journal", "FILE"),
     BASIN_FLAG(read_only, "read-only"),
+    BASIN_FLAG(allow_future, "allow-future"),
+    BASIN_FLAG(allow_unknown, "allow-unknown"),
     BASIN_TEXT(training.log, 0, "log", "FILE"),
     BASIN_REAL(max_body, "max-body", "MIB", 0.001, 1024, .initial = 1, .more = true),
     BASIN_INTEGER(max_ids, "max-ids", "N", 1, 1e6, .initial = 1000, .more = true),
@@ -45,6 +47,8 @@ static basin_status run(void *context, basin_error *error) {
         .journal = o->journal,
         .log = o->training.log,
         .read_only = o->read_only,
+        .allow_future = o->allow_future,
+        .allow_unknown = o->allow_unknown,
         .max_body = (int64_t)(o->max_body * (1 << 20)),
         .max_ids = o->max_ids,
         .connections = o->connections,

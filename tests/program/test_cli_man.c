@@ -163,7 +163,7 @@ static const char *const completed[][2] = {
     {"image train pictures", ""},
     {"image train --backend=c", "--backend=cpu --backend=cuda"},
     {"bench --sh", "--shape"},
-    {"help data ''", "convert info part get"},
+    {"help data ''", "convert info part journal get"},
     {"help --completion z", "zsh"},
 };
 

@@ -62,15 +62,19 @@ typedef struct basin_table_options {
     const char *drop;       /* columns to ignore, separated by commas */
     int64_t max_categories; /* of a text column, one feature per value; 0: 32 */
     basin_unknown unknown;
-    const char *date_format; /* for strptime; NULL: only ISO 8601 */
-    bool headerless;         /* files of two or three columns are lists of edges without a header */
-    bool classes;            /* labels are classes with any names, numbered in the order of their
-                                names (numbers: as numbers); else they are 0 and 1 */
+    /* For strptime; NULL: only ISO 8601. That of edges; NULL: the same. */
+    const char *date_format, *edge_date_format;
+    bool headerless; /* files of two or three columns are lists of edges without a header */
+    bool classes;    /* labels are classes with any names, numbered in the order of their
+                        names (numbers: as numbers); else they are 0 and 1 */
     /* For edges with times: their column (NULL: the usual names), and the last time that counts,
      * written as in the column (NULL: no limit). */
     const char *time, *until;
     /* [paths] CSV with a header, in place of the files; messages name it by its path. */
     const char *const *text;
+    /* A program wrote `text`: cells without quotes that are numbers have a decimal point, whatever
+     * the schema's tables have; those in quotes are text. */
+    bool exact;
 } basin_table_options;
 
 /* How data become a network. All zeros, or NULL in place of it, are the defaults. */

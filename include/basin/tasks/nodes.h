@@ -313,6 +313,7 @@ BASIN_API basin_status basin_nodes_live_explain(basin_nodes_explanation **explan
                                                 basin_nodes_live *live, const char *id,
                                                 basin_error *error);
 /* Rows of tables as CSV with a header, in the columns of the base's (docs/tables.md); NULL: none.
+ * Numbers without quotes have a decimal point, whatever the base's tables have.
  * Ends of edges must be nodes of base or additions, or rows of `nodes`. After an error nothing is
  * added. */
 BASIN_API basin_status basin_nodes_live_add(basin_nodes_live *live, const char *nodes,

@@ -88,12 +88,17 @@ basin_status basin_nodes_live_predict(basin_nodes_live_score *score, basin_nodes
     return status;
 }
 
-basin_status basin_nodes_live_add(basin_nodes_live *live, const char *nodes, const char *edges,
-                                  basin_error *error) {
+basin_status basin_nodes_live_commit(basin_nodes_live *live, const char *nodes, const char *edges,
+                                     const basin_near_commit *commit, basin_error *error) {
     pthread_rwlock_wrlock(&live->lock);
-    basin_status status = basin_near_add(&live->graph, &live->rows, nodes, edges, error);
+    basin_status status = basin_near_add(&live->graph, &live->rows, nodes, edges, commit, error);
     pthread_rwlock_unlock(&live->lock);
     return status;
+}
+
+basin_status basin_nodes_live_add(basin_nodes_live *live, const char *nodes, const char *edges,
+                                  basin_error *error) {
+    return basin_nodes_live_commit(live, nodes, edges, NULL, error);
 }
 
 /* ---- explanations ---- */

@@ -72,9 +72,11 @@ int8_t basin_near_known(const basin_near_graph *graph, int64_t node);
 basin_status basin_near_part(basin_network **part, const basin_near_graph *graph,
                              const int64_t *node, int64_t count, basin_error *error);
 void basin_near_part_free(basin_network **part);
-/* near_add.c: tables as CSV, or NULL, become additions. After an error everything is as it was. */
+/* near_add.c: tables as CSV, or NULL, become additions. After an error everything is as it was;
+ * `commit` (or NULL) runs when nothing else can fail. */
 basin_status basin_near_add(basin_near_graph *graph, const struct basin_near_rows *rows,
-                            const char *nodes, const char *edges, basin_error *error);
+                            const char *nodes, const char *edges, const basin_near_commit *commit,
+                            basin_error *error);
 
 /* A node's row and out-neighbours, with additions or without. */
 static inline float *basin_node_row(const basin_node_table *t, int64_t node) {

@@ -171,15 +171,28 @@ static basin_status make_places(arrivals *a, const basin_near_rows *rows, basin_
         basin_near_rows_begin(row, rows, a->item[i].node);
         (*node)->row = row;
     }
+    return BASIN_OK;
+}
+
+/* Names new nodes, by which changed ones are sorted. */
+static basin_status name_new(arrivals *a, basin_error *error) {
     for (int64_t i = a->known; i < a->tables->nodes; i++) {
         int32_t number;
         const char *id = a->tables->id.text + a->tables->id.at[i];
-        BASIN_TRY(basin_dictionary_add(&g->id, &number, id, error));
-        if (number != number_of(a, i) - (g->base->id.count ? 0 : g->base->nodes))
-            return basin_fail_memory(error, "additions, earlier"); /* an id without its node */
+        BASIN_TRY(basin_dictionary_add(&a->graph->id, &number, id, error));
     }
     a->changes = (int64_t)a->count;
-    return basin_near_sort(a->changed, &a->changes, g, error);
+    return basin_near_sort(a->changed, &a->changes, a->graph, error);
+}
+
+/* The last things that may fail: new ids, and what the caller does before nodes and edges are here.
+ */
+static basin_status commit(arrivals *a, const basin_near_commit *by, basin_error *error) {
+    int64_t names = a->graph->id.names.count;
+    basin_status status = name_new(a, error);
+    if (!status && by) status = by->run(by->context, error);
+    if (status) basin_dictionary_shorten(&a->graph->id, names);
+    return status;
 }
 
 /* What trees know of new nodes: they may have been trained on them elsewhere. */
@@ -227,7 +240,7 @@ static void arrivals_free(arrivals *a) {
 }
 
 basin_status basin_near_add(basin_near_graph *g, const basin_near_rows *rows, const char *nodes,
-                            const char *edges, basin_error *error) {
+                            const char *edges, const basin_near_commit *by, basin_error *error) {
     BASIN_AT_EXIT(arrivals_free) arrivals a = {.graph = g};
     basin_csv_source source[2];
     int sources = 0;
@@ -235,14 +248,15 @@ basin_status basin_near_add(basin_near_graph *g, const basin_near_rows *rows, co
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "%s: a network without a schema; needs one that was read from files",
                           g->base->path);
-    if (nodes) source[sources++] = (basin_csv_source){"nodes", nodes, strlen(nodes), false};
-    if (edges) source[sources++] = (basin_csv_source){"edges", edges, strlen(edges), false};
+    if (nodes) source[sources++] = (basin_csv_source){"nodes", nodes, strlen(nodes), false, true};
+    if (edges) source[sources++] = (basin_csv_source){"edges", edges, strlen(edges), false, true};
     if (!sources) return BASIN_OK;
     BASIN_TRY(read_tables(&a, source, sources, error));
     BASIN_TRY(take_features(&a, error));
     for (int r = 0; r < g->base->relations; r++) BASIN_TRY(take_relation(&a, r, error));
     BASIN_TRY(make_places(&a, rows, error));
     BASIN_TRY(find_labels(&a, &rows->model->ensemble, error));
+    BASIN_TRY(commit(&a, by, error));
     arrive(&a);
     basin_near_rows_renew(rows, a.changed, a.changes);
     return BASIN_OK;

@@ -570,6 +570,14 @@ typedef struct basin_nodes_live_counts {
 
 /* What a node of an explanation is called; valid as long as `text`. */
 const char *basin_nodes_live_id(basin_nodes_live *live, int64_t node, char *text, size_t size);
+/* basin_nodes_live_add; `commit` (or NULL) runs when nothing else can fail, before anything is
+ * changed, and its error is the last word. */
+typedef struct basin_near_commit {
+    basin_status (*run)(void *context, basin_error *error);
+    void *context;
+} basin_near_commit;
+basin_status basin_nodes_live_commit(basin_nodes_live *live, const char *nodes, const char *edges,
+                                     const basin_near_commit *commit, basin_error *error);
 basin_nodes_live_counts basin_nodes_live_count(basin_nodes_live *live);
 
 /* The class of the highest probability; ties go to the first. */

@@ -32,8 +32,8 @@ static void write_edges(char *to, int first, int last, int nodes, const char *co
 }
 
 static basin_network *read(const char *nodes, const char *edges, basin_network_options *options) {
-    basin_csv_source source[2] = {{"nodes", nodes, strlen(nodes), false},
-                                  {"edges", edges, strlen(edges), false}};
+    basin_csv_source source[2] = {{.path = "nodes", .data = nodes, .size = strlen(nodes)},
+                                  {.path = "edges", .data = edges, .size = strlen(edges)}};
     basin_network *network;
     int first = !*nodes;
     assert_ok(basin_network_csv_read(&network, source + first, 2 - first, options, &failure));
@@ -167,9 +167,9 @@ static void renews_means(void **state) {
     (void)state;
     assert_ok(basin_near_graph_open(&graph, scene.network, &scene.model->ensemble, &failure));
     assert_ok(basin_near_rows_open(&rows, &graph, scene.model, 0, &failure));
-    assert_ok(basin_near_add(&graph, &rows, row, NULL, &failure));
+    assert_ok(basin_near_add(&graph, &rows, row, NULL, NULL, &failure));
     basin_network_options more = {.base = scene.network};
-    basin_csv_source source = {"nodes", row, sizeof row - 1, false};
+    basin_csv_source source = {.path = "nodes", .data = row, .size = sizeof row - 1};
     basin_network *whole;
     assert_ok(basin_network_csv_read(&whole, &source, 1, &more, &failure));
     assert_ok(basin_network_finish(whole, &more, &failure));
@@ -212,7 +212,7 @@ static void reads_trees_as_in_the_whole(void **state) {
     assert_ok(basin_known_labels_take(&e->known, base, part, 1, true, &salt, &failure));
     assert_ok(basin_near_graph_open(&graph, base, e, &failure));
     assert_ok(basin_near_rows_open(&rows, &graph, &model, 0, &failure));
-    assert_ok(basin_near_add(&graph, &rows, NULL, new, &failure));
+    assert_ok(basin_near_add(&graph, &rows, NULL, new, NULL, &failure));
     options.base = base;
     whole = read("", new, &options);
     assert_ok(basin_tree_table_open(&table, whole, e, 0, &failure));

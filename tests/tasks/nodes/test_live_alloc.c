@@ -43,8 +43,8 @@ TEST(live) {
             sprintf(nodes + strlen(nodes), "a%d,%d,%d\n", i, i % 7, i % 4 == 0);
             sprintf(edges + strlen(edges), "a%d,a%d,%d\n", i, (i * 7 + 3) % 40, 1 + i % 5);
         }
-        basin_csv_source source[] = {{"nodes", nodes, strlen(nodes), false},
-                                     {"edges", edges, strlen(edges), false}};
+        basin_csv_source source[] = {{.path = "nodes", .data = nodes, .size = strlen(nodes)},
+                                     {.path = "edges", .data = edges, .size = strlen(edges)}};
         basin_network_options options = {.directed = kind == 2};
         basin_network *network;
         assert_ok(basin_network_csv_read(&network, source, 2, &options, &failure));

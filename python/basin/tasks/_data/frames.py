@@ -72,7 +72,8 @@ class Column:
         if isinstance(value, bool):
             return (words or (0, 1))[value]
         if isinstance(value, decimal.Decimal):
-            return format(value, "f") if value.is_finite() else None
+            whole = value.is_finite() and value == value.to_integral_value()
+            return int(value) if whole else value if value.is_finite() else None
         if isinstance(value, numbers.Integral):
             return int(value)
         if isinstance(value, numbers.Real):
@@ -372,11 +373,12 @@ def _words(known, name):
 
 
 def _csv(columns, known, names):
-    """Columns as CSV; some of them under other names."""
+    """Columns as CSV, texts in quotes and numbers without; some of them under other names."""
     out = io.StringIO(newline="")
     header = [names.get(name, name) for name in columns]
     csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n").writerow(header)
-    rows, writer = len(next(iter(columns.values()))), csv.writer(out, lineterminator="\n")
+    rows = len(next(iter(columns.values())))
+    writer = csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
     words = [_words(known, name) for name in header]
     for start in range(0, rows, _ROWS):
         cells = [c.cells(start, start + _ROWS, w) for c, w in zip(columns.values(), words)]

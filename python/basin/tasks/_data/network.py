@@ -367,6 +367,7 @@ class Network:
             kept += [ffi.new("char[]", table) for table in tables]
             kept.append(ffi.new("const char *[]", kept[-len(tables) :]))
             options.table.text = kept[-1]
+            options.table.exact = True
         given = ffi.new("const char *[]", keep)
         check(lib.basin_network_open, network, given, len(keep), options)
 
@@ -473,7 +474,8 @@ _CHOICES = {
 _OF_TABLES = {
     "id": "id", "label": "label", "source": "source", "target": "target", "time": "time",
     "relation_column": "edge_type", "until": "until", "drop": "drop",
-    "date_format": "date_format", "max_categories": "max_categories",
+    "date_format": "date_format", "edge_date_format": "edge_date_format",
+    "max_categories": "max_categories",
 }  # fmt: skip
 _TABLE_FIELDS = (*_OF_TABLES.values(), "unknown", "classes")
 

@@ -103,17 +103,20 @@ class LiveDetector:
 
 
 def _csv(rows):
-    """Rows as CSV with a header; NULL for none."""
+    """Rows as CSV with a header, numbers without quotes and texts in quotes; NULL for none."""
     if rows is None:
         return ffi.NULL
+    quoting = csv.QUOTE_NONNUMERIC
     if hasattr(rows, "to_csv"):
-        rows = rows.to_csv(index=False)
-    if not isinstance(rows, str):
-        rows = list(rows)
-        columns = list(dict.fromkeys(name for row in rows for name in row))
-        file = io.StringIO()
-        writer = csv.DictWriter(file, columns, restval="")
-        writer.writeheader()
-        writer.writerows(rows)
-        rows = file.getvalue() if rows else ""
-    return ffi.new("char[]", rows.encode()) if rows else ffi.NULL
+        return ffi.new("char[]", rows.to_csv(index=False, quoting=quoting).encode())
+    if isinstance(rows, str):  # whose decimal mark is that of the network's tables
+        first = rows.partition("\n")[0]
+        mark = "\t" if "\t" in first else max(",;", key=first.count)
+        rows = list(csv.DictReader(io.StringIO(rows, newline=""), delimiter=mark))
+    rows = list(rows)
+    file = io.StringIO()
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(file, columns, restval="", quoting=quoting)
+    writer.writeheader()
+    writer.writerows(rows)
+    return ffi.new("char[]", file.getvalue().encode()) if rows else ffi.NULL

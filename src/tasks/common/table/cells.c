@@ -327,29 +327,38 @@ static bool read_day(double *days, const char *text, const char *format) {
 }
 
 /* A date of the column's kind, whether the schema or the cells decided it. */
-static bool read_date(double *days, const char *text, const char *format) {
-    return read_day(days, text, format) || basin_cell_epoch(days, text);
+static bool read_date(double *days, basin_cell cell, const char *format) {
+    return (cell.exact && basin_cell_date(days, cell.text, NULL)) ||
+           read_day(days, cell.text, format) || basin_cell_epoch(days, cell.text);
 }
 
-static bool read_number(double *value, unsigned *marks, bool comma, const char *text) {
+static bool read_number(double *value, unsigned *marks, bool comma, basin_cell cell) {
     basin_written w;
-    if (!comma && basin_cell_number(value, text)) return true;
-    if (!basin_cell_written(&w, text) || !w.valid[comma]) return false;
+    if ((!comma || cell.exact) && basin_cell_number(value, cell.text)) return true;
+    if (!basin_cell_written(&w, cell.text) || !w.valid[comma]) return false;
     *value = w.value[comma];
     *marks |= w.marks;
     return true;
 }
 
-static basin_status see_known(basin_column *c, const basin_table_rows *rows, const char *text,
+/* The decimal mark of a settled column: that of the file, where its cells say it. */
+static bool has_comma(const basin_column *c, const basin_column_rules *rules) {
+    return c->known && rules->mark >= 0 ? rules->mark == BASIN_DECIMAL_COMMA : c->comma;
+}
+
+static basin_status see_known(basin_column *c, const basin_table_rows *rows, basin_cell cell,
                               const basin_column_rules *rules, basin_error *error) {
     double value;
-    bool good = true;
+    const char *text = cell.text;
+    bool good = true, comma = has_comma(c, rules);
     if (c->type == BASIN_COLUMN_CATEGORY && basin_dictionary_find(&c->category, text) < 0) {
         if (c->other++ == 0) snprintf(c->unseen, sizeof c->unseen, "%.39s", text);
     }
-    if (c->type == BASIN_COLUMN_NUMBER) good = read_number(&value, &c->marks, c->comma, text);
-    if (c->type == BASIN_COLUMN_DATE) good = read_date(&value, text, rules->date_format);
+    if (c->type == BASIN_COLUMN_NUMBER) good = read_number(&value, &c->marks, comma, cell);
+    if (c->type == BASIN_COLUMN_DATE) good = read_date(&value, cell, rules->date_format);
     if (good) return BASIN_OK;
+    c->contrary = c->type == BASIN_COLUMN_NUMBER && rules->mark < 0 &&
+                  read_number(&value, &c->marks, !comma, cell);
     return basin_table_rows_fail(rows, error, ": column '%s' holds '%.40s', expected a %s as in %s",
                                  c->name, text, basin_column_type_name(c->type), rules->origin);
 }
@@ -364,18 +373,22 @@ static void see_written(basin_column *c, const basin_table_rows *rows, const cha
     (void)basin_cell_written(&w, text);
     for (int d = 0; d < BASIN_DECIMALS; d++)
         see_reading(&c->as[BASIN_AS_POINT + d], w.valid[d], w.value[d], rows, text);
+    if (w.valid[0] && w.valid[1] && w.value[0] != w.value[1]) c->ambiguous = true;
     c->marks |= w.marks;
     if (c->currency && w.currency && strcmp(c->currency, w.currency) != 0) c->currencies = true;
     if (w.currency) c->currency = w.currency;
 }
 
 /* A plain number is no other where a cell before it ruled that out: most cells end there. */
-static void see_readings(basin_column *c, const basin_table_rows *rows, const char *text,
+static void see_readings(basin_column *c, const basin_table_rows *rows, basin_cell cell,
                          const char *date_format) {
     double value = 0, days = 0;
+    const char *text = cell.text;
     bool plain = basin_cell_number(&value, text);
-    if (plain && !still(c, BASIN_AS_COMMA))
-        see_reading(&c->as[BASIN_AS_POINT], true, value, rows, text);
+    bool comma = cell.exact; /* a number, whatever the decimal mark of texts beside it */
+    if (plain && (comma || !still(c, BASIN_AS_COMMA)))
+        for (int d = 0; d <= comma; d++)
+            see_reading(&c->as[BASIN_AS_POINT + d], true, value, rows, text);
     else
         see_written(c, rows, text);
     if (still(c, BASIN_AS_EPOCH))
@@ -385,20 +398,28 @@ static void see_readings(basin_column *c, const basin_table_rows *rows, const ch
     see_reading(&c->as[BASIN_AS_DATE], date, days, rows, text);
 }
 
-basin_status basin_column_see(basin_column *c, const basin_table_rows *rows, const char *text,
+basin_status basin_column_see(basin_column *c, const basin_table_rows *rows, basin_cell cell,
                               const basin_column_rules *rules, basin_error *error) {
     int32_t number;
-    if (!c->feature || basin_cell_missing(text)) return BASIN_OK;
+    if (!c->feature || basin_cell_missing(cell.text)) return BASIN_OK;
     c->cells++;
-    if (c->known) return see_known(c, rows, text, rules, error);
-    see_readings(c, rows, text, rules->date_format);
+    if (c->known) return see_known(c, rows, cell, rules, error);
+    see_readings(c, rows, cell, rules->date_format);
     if (c->many) return BASIN_OK;
-    BASIN_TRY(basin_dictionary_add(&c->category, &number, text, error));
+    BASIN_TRY(basin_dictionary_add(&c->category, &number, cell.text, error));
     if (c->category.names.count > rules->max_values) c->many = true;
     return BASIN_OK;
 }
 
 /* ---- settling ---- */
+
+static bool all_as(const basin_column *c, int reading) { return c->as[reading].cells == c->cells; }
+
+int basin_column_mark(const basin_column *c) {
+    bool point = all_as(c, BASIN_AS_POINT), comma = all_as(c, BASIN_AS_COMMA);
+    if (!c->feature || c->known || !c->cells || point == comma) return -1;
+    return comma ? BASIN_DECIMAL_COMMA : BASIN_DECIMAL_POINT;
+}
 
 /* Categories in alphabetical order, so that the order of rows does not matter. */
 static basin_status rank_categories(basin_column *c, basin_names *names, basin_error *error) {
@@ -422,14 +443,14 @@ bool basin_column_sounds_like_time(const char *name) {
            !strcasecmp(end, "_ts") || !strcasecmp(name, "ts");
 }
 
-/* The reading that all cells allow, the plainest first; -1: none. */
+/* The reading that all cells allow, the plainest first; -1: none. Where they are numbers with
+ * either decimal mark, other columns of the file decide. */
 static int common_reading(const basin_column *c, const basin_column_rules *rules) {
-    bool all[BASIN_READINGS];
-    for (int r = 0; r < BASIN_READINGS; r++) all[r] = c->as[r].cells == c->cells;
-    if (rules->date_format && all[BASIN_AS_DATE]) return BASIN_AS_DATE;
-    if (all[BASIN_AS_EPOCH] && basin_column_sounds_like_time(c->name)) return BASIN_AS_EPOCH;
-    for (int r = 0; r < BASIN_AS_EPOCH; r++)
-        if (all[r]) return r;
+    if (rules->date_format && all_as(c, BASIN_AS_DATE)) return BASIN_AS_DATE;
+    if (all_as(c, BASIN_AS_EPOCH) && basin_column_sounds_like_time(c->name)) return BASIN_AS_EPOCH;
+    bool comma = c->ambiguous && rules->mark == BASIN_DECIMAL_COMMA;
+    for (int r = comma ? BASIN_AS_COMMA : BASIN_AS_POINT; r < BASIN_AS_EPOCH; r++)
+        if (all_as(c, r)) return r;
     return -1;
 }
 
@@ -479,24 +500,25 @@ bool basin_column_is_feature(basin_column_type type) {
            type == BASIN_COLUMN_DATE;
 }
 
-bool basin_column_read(double *value, const basin_column *c, const char *text,
+bool basin_column_read(double *value, const basin_column *c, basin_cell cell,
                        const basin_column_rules *rules) {
     unsigned marks = 0;
-    if (basin_cell_missing(text)) return false;
-    if (c->type == BASIN_COLUMN_DATE) return read_date(value, text, rules->date_format);
-    return c->type == BASIN_COLUMN_NUMBER && read_number(value, &marks, c->comma, text);
+    if (basin_cell_missing(cell.text)) return false;
+    if (c->type == BASIN_COLUMN_DATE) return read_date(value, cell, rules->date_format);
+    return c->type == BASIN_COLUMN_NUMBER && read_number(value, &marks, has_comma(c, rules), cell);
 }
 
-void basin_column_fill(float *x, const basin_column *c, const char *text,
+void basin_column_fill(float *x, const basin_column *c, basin_cell cell,
                        const basin_column_rules *rules) {
     double value;
+    const char *text = cell.text;
     if (!basin_column_is_feature(c->type)) return;
     if (c->type == BASIN_COLUMN_CATEGORY) {
         int32_t at = basin_dictionary_find(&c->category, text);
         for (int64_t i = 0; i < c->category.names.count && !basin_cell_missing(text); i++)
             x[c->first + i] = 0; /* the row replaces another */
         if (at >= 0) x[c->first + (c->rank ? c->rank[at] : at)] = 1;
-    } else if (basin_column_read(&value, c, text, rules)) {
+    } else if (basin_column_read(&value, c, cell, rules)) {
         x[c->first] = (float)value;
     }
 }

@@ -53,6 +53,7 @@ typedef struct basin_csv_source {
     const void *data;
     size_t size;
     bool no_header; /* as basin_network_options has it */
+    bool exact;     /* a program wrote it, see basin_cell */
 } basin_csv_source;
 
 #endif

@@ -31,8 +31,8 @@ basin_status basin_table_rows_fail(const basin_table_rows *rows, basin_error *er
 static basin_status begin_field(basin_table_rows *c, basin_error *error) {
     if (c->fields >= MAX_FIELDS)
         return basin_table_rows_fail(c, error, " has more than %d fields", MAX_FIELDS);
-    BASIN_TRY(BASIN_GROW(&c->start, &c->start_capacity, c->fields + 1, c->path, error));
-    c->start[c->fields++] = c->length;
+    BASIN_TRY(BASIN_GROW(&c->field, &c->field_capacity, c->fields + 1, c->path, error));
+    c->field[c->fields++] = (basin_table_field){.start = c->length};
     return BASIN_OK;
 }
 
@@ -58,7 +58,7 @@ static basin_status put_byte(basin_table_rows *c, int byte, basin_error *error) 
 
 /* Text that is not UTF-8 is Latin-1: bytes from 128 on become two. */
 static basin_status widen(basin_table_rows *c, basin_error *error) {
-    size_t first = c->start[c->fields - 1], count = c->length - first;
+    size_t first = c->field[c->fields - 1].start, count = c->length - first;
     if (basin_text_is_utf8(c->text + first)) return BASIN_OK;
     BASIN_FREE_AT_EXIT char *bytes = basin_string_copy(c->text + first);
     if (!bytes) return basin_fail_memory(error, c->path);
@@ -128,6 +128,7 @@ static basin_status read_field(bool *last, basin_table_rows *c, basin_error *err
     BASIN_TRY(peek(&byte, c, error));
     if (byte == '"') {
         c->at++;
+        c->field[c->fields - 1].quoted = true;
         BASIN_TRY(read_quoted(c, error));
     }
     for (;;) {
@@ -138,7 +139,7 @@ static basin_status read_field(bool *last, basin_table_rows *c, basin_error *err
     if (byte >= 0) c->at++;
     if (byte == '\n') c->next_line++;
     *last = byte < 0 || byte == '\n';
-    bool filled = c->length > c->start[c->fields - 1];
+    bool filled = c->length > c->field[c->fields - 1].start;
     if (*last && filled && c->text[c->length - 1] == '\r') c->length--;
     BASIN_TRY(put_byte(c, 0, error));
     return widen(c, error);
@@ -248,7 +249,7 @@ static basin_status open_rows(basin_table_rows *c, const basin_csv_source *s, ba
 
 basin_status basin_table_rows_open(basin_table_rows *rows, const basin_csv_source *source,
                                    basin_error *error) {
-    *rows = (basin_table_rows){.path = source->path};
+    *rows = (basin_table_rows){.path = source->path, .exact = source->exact};
     BASIN_TRY_OR(open_rows(rows, source, error), basin_table_rows_close(rows));
     return BASIN_OK;
 }
@@ -265,7 +266,7 @@ basin_status basin_table_rows_next(basin_table_rows *rows, bool *more, basin_err
 
 void basin_table_rows_close(basin_table_rows *rows) {
     basin_packed_close(rows->file);
-    BASIN_FREE(rows->buffer, rows->text, rows->start);
+    BASIN_FREE(rows->buffer, rows->text, rows->field);
     *rows = (basin_table_rows){0};
 }
 

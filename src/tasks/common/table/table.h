@@ -8,16 +8,22 @@
 
 /* ---- rows.c: the rows of a CSV file or of CSV in memory, one after the other, as text ---- */
 
+typedef struct basin_table_field {
+    size_t start; /* in the text of the row */
+    bool quoted;
+} basin_table_field;
+
 typedef struct basin_table_rows {
     const char *path; /* what messages call the table */
     int64_t line;     /* where the row begins */
     size_t columns;   /* 0 before the header */
     bool headerless;  /* the file has no header */
     bool latin;       /* some text was not UTF-8 and was taken as Latin-1 */
+    bool exact;       /* as the source has it */
     char *text;       /* the fields of the row, each ends with a zero byte */
     size_t length, capacity;
-    size_t *start; /* [fields] */
-    size_t fields, start_capacity;
+    basin_table_field *field; /* [fields] */
+    size_t fields, field_capacity;
     basin_packed *file;
     unsigned char *buffer;
     const unsigned char *at, *end; /* what is left of the buffer */
@@ -37,7 +43,18 @@ void basin_table_rows_close(basin_table_rows *rows);
 basin_status basin_table_rows_next(basin_table_rows *rows, bool *more, basin_error *error);
 /* Field i of the row, valid until the next one. */
 static inline char *basin_table_rows_field(const basin_table_rows *rows, int i) {
-    return rows->text + rows->start[i];
+    return rows->text + rows->field[i].start;
+}
+
+/* A cell as text. Text has the decimal mark and the date format of its file. A number or an ISO
+ * date that a program wrote is `exact`: it has a decimal point, whatever the table has. In a table
+ * that a program wrote these are the cells without quotes. */
+typedef struct basin_cell {
+    const char *text;
+    bool exact;
+} basin_cell;
+static inline basin_cell basin_table_rows_cell(const basin_table_rows *rows, int i) {
+    return (basin_cell){basin_table_rows_field(rows, i), rows->exact && !rows->field[i].quoted};
 }
 /* The same without blanks around it. */
 const char *basin_table_rows_trimmed(const basin_table_rows *rows, int i);
@@ -95,6 +112,8 @@ typedef struct basin_column {
     bool many;    /* more texts than the limit */
     bool epoch;   /* dates are seconds or milliseconds since 1970 */
     bool comma;
+    bool ambiguous;  /* a cell is another number with the other decimal mark */
+    bool contrary;   /* of a known column: a cell is a number only with the other mark */
     bool currencies; /* more than one */
     const char *currency;
     unsigned marks;
@@ -111,22 +130,27 @@ typedef struct basin_column_rules {
     int64_t max_values; /* of a text column */
     const char *date_format;
     const char *origin; /* whose schema it is: "training" or "the base" */
+    int mark;           /* the decimal mark of the file, where a cell settles it; or -1 */
 } basin_column_rules;
 
 basin_status basin_column_know(basin_column *column, const basin_schema_column *known,
                                basin_error *error);
-basin_status basin_column_see(basin_column *column, const basin_table_rows *rows, const char *text,
+/* In a known column a cell that only the other decimal mark can read is an error that sets
+ * `contrary`, unless rules->mark says which the file has. */
+basin_status basin_column_see(basin_column *column, const basin_table_rows *rows, basin_cell cell,
                               const basin_column_rules *rules, basin_error *error);
+/* The only decimal mark that all cells of an unknown column allow; -1: none, or both. */
+int basin_column_mark(const basin_column *column);
 /* Decides what the column becomes. `settled` borrows its name; free its values, also after an
  * error. */
 basin_status basin_column_settle(basin_schema_column *settled, basin_column *column,
                                  const char *path, const basin_column_rules *rules,
                                  basin_error *error);
 /* The number or date in a cell; false where it is missing or of another kind. */
-bool basin_column_read(double *value, const basin_column *column, const char *text,
+bool basin_column_read(double *value, const basin_column *column, basin_cell cell,
                        const basin_column_rules *rules);
 /* The features of one row, x [features]; a missing number is left as it is. */
-void basin_column_fill(float *x, const basin_column *column, const char *text,
+void basin_column_fill(float *x, const basin_column *column, basin_cell cell,
                        const basin_column_rules *rules);
 
 #endif

@@ -45,12 +45,21 @@ static basin_status each_table(basin_tables *j, bool edges, row_function *read) 
     return BASIN_OK;
 }
 
+static basin_status see_cell(basin_tables *j, const basin_table_file *t,
+                             const basin_table_rows *rows, int i) {
+    basin_status status =
+        basin_column_see(t->cell[i], rows, basin_table_rows_cell(rows, i), &t->rules, j->error);
+    if (status && t->cell[i]->contrary) {
+        j->contrary = t;
+        j->contrary_mark = t->cell[i]->comma ? BASIN_DECIMAL_POINT : BASIN_DECIMAL_COMMA;
+    }
+    return status;
+}
+
 static basin_status see_cells(basin_tables *j, const basin_table_file *t,
                               const basin_table_rows *rows) {
     for (int i = 0; i < t->columns; i++)
-        if (t->cell[i])
-            BASIN_TRY(basin_column_see(t->cell[i], rows, basin_table_rows_field(rows, i), &j->rules,
-                                       j->error));
+        if (t->cell[i]) BASIN_TRY(see_cell(j, t, rows, i));
     return BASIN_OK;
 }
 
@@ -153,14 +162,26 @@ static basin_schema_column *choose_time(const basin_tables *j) {
 static basin_status settle_column(basin_tables *j, basin_column *c, const basin_table_file *t) {
     basin_schema_table *to = t->edges ? &j->schema->edges : &j->schema->nodes;
     basin_schema_column settled;
-    basin_status status = basin_column_settle(&settled, c, t->source->path, &j->rules, j->error);
+    basin_status status = basin_column_settle(&settled, c, t->source->path, &t->rules, j->error);
     if (!status) status = basin_schema_add(j->schema, to, &settled, j->error);
     if (!status) c->first = to->column[to->columns - 1].first;
     basin_names_free(&settled.value);
     return status;
 }
 
-static basin_status settle_table(basin_tables *j, const basin_table_file *t) {
+/* A column whose cells allow one decimal mark settles it for the file, unless two differ. */
+static void settle_mark(basin_table_file *t) {
+    bool found[BASIN_DECIMALS] = {false};
+    for (int i = 0; i < t->columns; i++) {
+        int mark = basin_column_mark(&t->column[i]);
+        if (mark >= 0) found[mark] = true;
+    }
+    if (found[BASIN_DECIMAL_COMMA] && !found[BASIN_DECIMAL_POINT])
+        t->rules.mark = BASIN_DECIMAL_COMMA;
+}
+
+static basin_status settle_table(basin_tables *j, basin_table_file *t) {
+    settle_mark(t);
     for (int i = 0; i < t->columns; i++) BASIN_TRY(settle_column(j, &t->column[i], t));
     return BASIN_OK;
 }
@@ -174,8 +195,7 @@ static basin_status settle(basin_tables *j) {
     s->directed = j->o->directed;
     if (j->o->missing != BASIN_MISSING_KEEP) s->missing = j->o->missing;
     s->unknown = j->t->unknown;
-    if (j->t->date_format && !(s->date_format = basin_string_copy(j->t->date_format)))
-        return basin_fail_memory(j->error, "a schema");
+    BASIN_TRY(basin_schema_set_formats(s, j->t->date_format, j->t->edge_date_format, j->error));
     for (int t = 0; t < j->tables; t++)
         if (!j->table[t].edges) BASIN_TRY(settle_table(j, &j->table[t]));
     if (j->first) BASIN_TRY(settle_table(j, j->first));
@@ -298,7 +318,7 @@ static basin_status fill_node(basin_tables *j, const basin_table_file *t,
     for (int i = 0; n->feature && i < t->columns; i++)
         if (t->cell[i])
             basin_column_fill(n->feature + node * n->features, t->cell[i],
-                              basin_table_rows_field(rows, i), &j->rules);
+                              basin_table_rows_cell(rows, i), &t->rules);
     return n->train ? fill_split(j, t, rows, node) : BASIN_OK;
 }
 
@@ -330,7 +350,8 @@ static basin_status find_time(basin_tables *j) {
                           "%s: no column has the times of edges, by which until %s could be judged "
                           "(the option time names one)",
                           path, until);
-    if (basin_column_read(&j->until, j->time, until, &j->rules)) return BASIN_OK;
+    if (basin_column_read(&j->until, j->time, (basin_cell){until, true}, &j->first->rules))
+        return BASIN_OK;
     return basin_fail(j->error, BASIN_BAD_VALUE,
                       "%s: until is '%s', expected a %s as in column '%s'", path, until,
                       basin_column_type_name(j->time->type), j->time->name);
@@ -341,7 +362,7 @@ static basin_status read_time(basin_tables *j, double *time, const basin_table_f
     *time = NAN;
     for (int i = 0; j->time && i < t->columns; i++)
         if (t->cell[i] == j->time)
-            (void)basin_column_read(time, j->time, basin_table_rows_field(rows, i), &j->rules);
+            (void)basin_column_read(time, j->time, basin_table_rows_cell(rows, i), &t->rules);
     if (!isfinite(j->until) || !isnan(*time)) return BASIN_OK;
     return basin_table_rows_fail(rows, j->error,
                                  ": column '%s' is empty, expected a time to compare with until",
@@ -393,11 +414,10 @@ static basin_status fill_cells(basin_tables *j, float *cell, const basin_table_f
     for (int i = 0; i < t->columns; i++) {
         basin_column *c = t->cell[i];
         if (!c || !basin_column_is_feature(c->type)) continue;
-        const char *text = basin_table_rows_field(rows, i);
         bool number = c->type != BASIN_COLUMN_CATEGORY;
-        if (c->known) BASIN_TRY(basin_column_see(c, rows, text, &j->rules, j->error));
+        if (c->known) BASIN_TRY(see_cell(j, t, rows, i));
         if (number) cell[c->first] = NAN;
-        basin_column_fill(cell, c, text, &j->rules);
+        basin_column_fill(cell, c, basin_table_rows_cell(rows, i), &t->rules);
         if (number && !isfinite(cell[c->first])) BASIN_TRY(fill_gap(j, cell + c->first, c, rows));
     }
     return BASIN_OK;
@@ -768,27 +788,53 @@ static void tables_free(basin_tables *j) {
     BASIN_FREE(j->seen, j->since, j);
 }
 
-basin_status basin_network_csv_read(basin_network **network, const basin_csv_source *source,
-                                    int sources, const basin_network_options *options,
-                                    basin_error *error) {
-    basin_settled_options settled;
+/* What the cells of each table are read by; `mark` are the decimal marks that are settled. */
+static void set_rules(basin_tables *j, const int *mark) {
+    for (int t = 0; t < j->tables; t++) {
+        basin_table_file *table = &j->table[t];
+        table->rules = j->rules;
+        table->rules.mark = mark[t];
+        if (table->edges) table->rules.date_format = j->t->edge_date_format;
+    }
+}
+
+/* *again: a cell has settled the decimal mark of its table, and all is to be read by it. */
+static basin_status read_once(basin_network **network, const basin_csv_source *source, int sources,
+                              const basin_settled_options *settled, int *mark, bool *again,
+                              basin_error *error) {
     basin_tables *j;
-    *network = NULL;
-    BASIN_TRY(
-        basin_schema_settle(&settled, basin_network_options_or(options), source[0].path, error));
+    *again = false;
     BASIN_TRY(BASIN_NEW(&j, 1, "tables", error));
-    const basin_network_options *o = j->o = &settled.network;
-    j->t = &settled.table;
+    const basin_network_options *o = j->o = &settled->network;
+    j->t = &settled->table;
     j->known = o->schema;
     j->rules = (basin_column_rules){
         j->t->max_categories > 0 ? j->t->max_categories : CATEGORIES, j->t->date_format,
-        o->base && o->schema == o->base->schema ? "the base" : "training"};
+        o->base && o->schema == o->base->schema ? "the base" : "training", -1};
     j->error = error;
     j->until = INFINITY;
     j->limit = o->memory ? o->memory : basin_memory_share();
     basin_status status = basin_tables_read_headers(j, source, sources);
+    set_rules(j, mark);
     if (!status) status = make_network(j);
+    *again = status && j->contrary;
+    if (*again) mark[j->contrary - j->table] = j->contrary_mark;
     if (!status) *network = j->network, j->network = NULL;
     tables_free(j);
+    return status;
+}
+
+basin_status basin_network_csv_read(basin_network **network, const basin_csv_source *source,
+                                    int sources, const basin_network_options *options,
+                                    basin_error *error) {
+    basin_settled_options settled;
+    int mark[BASIN_MAX_TABLES];
+    bool again = true;
+    basin_status status = BASIN_OK;
+    *network = NULL;
+    BASIN_TRY(
+        basin_schema_settle(&settled, basin_network_options_or(options), source[0].path, error));
+    for (int t = 0; t < BASIN_MAX_TABLES; t++) mark[t] = -1;
+    while (again) status = read_once(network, source, sources, &settled, mark, &again, error);
     return status;
 }

@@ -429,12 +429,14 @@ static void list_known(basin_tables *j, basin_list *list, const basin_column *c,
     add(&list[before ? OUT : UNUSED], c->name, before ? " (as in training)" : NULL, 0);
 }
 
-static void list_column(basin_tables *j, basin_list *list, const basin_column *c) {
+static void list_column(basin_tables *j, basin_list *list, const basin_table_file *t,
+                        const basin_column *c) {
     bool number = c->type == BASIN_COLUMN_NUMBER;
+    bool comma = c->known && t->rules.mark >= 0 ? t->rules.mark == BASIN_DECIMAL_COMMA : c->comma;
     if (c->type == BASIN_COLUMN_CATEGORY)
         add(&list[TEXT], c->name, " (%lld)", c->category.names.count);
     if (c->type == BASIN_COLUMN_DATE) add(&list[DATE], c->name, c->epoch ? " (epoch)" : NULL, 0);
-    if (number && c->comma) add(&list[COMMA], c->name, NULL, 0);
+    if (number && comma && !t->source->exact) add(&list[COMMA], c->name, NULL, 0);
     if (number && c->marks) add(&list[MARK], c->name, NULL, 0);
     if (number && c->currencies) add(&list[MIXED], c->name, NULL, 0);
     if (c->feature && c->type == BASIN_COLUMN_DROPPED)
@@ -456,7 +458,7 @@ static void list_table(basin_tables *j, basin_list *list, const basin_table_file
         if (t->edges && dropped && !t->cell[i])
             add(&list[UNREAD], c->name, label ? " (by its name a label)" : NULL, 0);
         if (t->edges && t->cell[i] != c) continue; /* the first table's is said */
-        list_column(j, list, c);
+        list_column(j, list, t, c);
         if (!t->edges && !known && basin_column_is_feature(c->type) && label)
             add(&list[LABEL], c->name, NULL, 0);
         if (known && (!t->edges || c->known)) list_known(j, list, c, of);

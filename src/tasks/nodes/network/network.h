@@ -203,7 +203,8 @@ struct basin_schema {
     bool directed;
     basin_missing missing;
     basin_unknown unknown;
-    char *date_format; /* NULL: ISO 8601 */
+    char *date_format;      /* NULL: ISO 8601 */
+    char *edge_date_format; /* of tables of edges, where it is another one; or NULL */
     basin_schema_table nodes, edges;
     basin_names relation; /* of edges, without the union of several */
     int64_t features;
@@ -215,6 +216,9 @@ basin_status basin_schema_new(basin_schema **schema, basin_error *error);
 basin_status basin_schema_add(basin_schema *schema, basin_schema_table *table,
                               const basin_schema_column *column, basin_error *error);
 int64_t basin_schema_width(const basin_schema_column *column);
+/* Copies the formats of dates of nodes and edges. */
+basin_status basin_schema_set_formats(basin_schema *schema, const char *nodes, const char *edges,
+                                      basin_error *error);
 /* The column of that name, else one that differs only by the case of letters; or NULL. */
 const basin_schema_column *basin_schema_find(const basin_schema_table *table, const char *name);
 /* The names of all features: "age", "city=Rome"; free them. */

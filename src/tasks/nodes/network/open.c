@@ -66,8 +66,10 @@ static basin_status list_tables(basin_csv_source *source, int *sources, basin_ad
     BASIN_TRY(basin_journal_tables(kept, path, digest, error));
     for (int i = 0; i < 2; i++)
         if (kept->table[i])
-            source[(*sources)++] =
-                (basin_csv_source){path, kept->table[i], strlen(kept->table[i]), false};
+            source[(*sources)++] = (basin_csv_source){.path = path,
+                                                      .data = kept->table[i],
+                                                      .size = strlen(kept->table[i]),
+                                                      .exact = true};
     return BASIN_OK;
 }
 
@@ -85,8 +87,11 @@ static basin_status open_csv(basin_network **network, const char *const *path, i
         if (i && stream) status = content_open(&kept[i], files, path[i], options, error);
         const basin_map *map = i ? &kept[i].map : &first->map;
         if (stream)
-            source[sources++] = (basin_csv_source){path[i], map->data, map->size,
-                                                   basin_table_options_of(options)->headerless};
+            source[sources++] =
+                (basin_csv_source){.path = path[i],
+                                   .data = map->data,
+                                   .size = map->size,
+                                   .no_header = basin_table_options_of(options)->headerless};
         else
             status = list_tables(source, &sources, &journal[i], path[i], options, error);
     }
@@ -117,6 +122,7 @@ static basin_status refuse(const basin_network_options *o, int kind, const char 
                   {OF_TABLES, "drop", t->drop},
                   {OF_TABLES, "max_categories", t->max_categories > 0},
                   {OF_TABLES, "date_format", t->date_format},
+                  {OF_TABLES, "edge_date_format", t->edge_date_format},
                   {OF_TABLES, "no_header", t->headerless},
                   {OF_TABLES, "base", o->base},
                   {OF_TABLES, "time", t->time},
@@ -313,8 +319,10 @@ static basin_status read_texts(basin_network **network, const char *const *path,
                                const basin_network_options *o, basin_error *error) {
     BASIN_SCRATCH(basin_csv_source, source, paths, "tables", error);
     for (int i = 0; i < paths; i++)
-        source[i] =
-            (basin_csv_source){path[i], o->table->text[i], strlen(o->table->text[i]), false};
+        source[i] = (basin_csv_source){.path = path[i],
+                                       .data = o->table->text[i],
+                                       .size = strlen(o->table->text[i]),
+                                       .exact = o->table->exact};
     return basin_network_csv_read(network, source, paths, o, error);
 }
 

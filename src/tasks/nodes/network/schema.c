@@ -26,7 +26,7 @@ void basin_schema_free(basin_schema *schema) {
     table_free(&schema->nodes);
     table_free(&schema->edges);
     basin_names_free(&schema->relation);
-    BASIN_FREE(schema->date_format, schema);
+    BASIN_FREE(schema->date_format, schema->edge_date_format, schema);
 }
 
 int64_t basin_schema_width(const basin_schema_column *column) {
@@ -50,6 +50,16 @@ basin_status basin_schema_add(basin_schema *schema, basin_schema_table *table,
     return BASIN_OK;
 }
 
+basin_status basin_schema_set_formats(basin_schema *s, const char *nodes, const char *edges,
+                                      basin_error *error) {
+    bool differ = edges && (!nodes || strcmp(nodes, edges) != 0);
+    if (nodes) s->date_format = basin_string_copy(nodes);
+    if (differ) s->edge_date_format = basin_string_copy(edges);
+    if ((nodes && !s->date_format) || (differ && !s->edge_date_format))
+        return basin_fail_memory(error, "a schema");
+    return BASIN_OK;
+}
+
 static void free_at(basin_schema **schema) { basin_schema_free(*schema); }
 
 basin_status basin_schema_copy(basin_schema **copy, const basin_schema *schema,
@@ -61,8 +71,7 @@ basin_status basin_schema_copy(basin_schema **copy, const basin_schema *schema,
     s->directed = schema->directed;
     s->missing = schema->missing;
     s->unknown = schema->unknown;
-    if (schema->date_format && !(s->date_format = basin_string_copy(schema->date_format)))
-        return basin_fail_memory(error, "a schema");
+    BASIN_TRY(basin_schema_set_formats(s, schema->date_format, schema->edge_date_format, error));
     for (size_t i = 0; i < schema->nodes.columns; i++)
         BASIN_TRY(basin_schema_add(s, &s->nodes, &schema->nodes.column[i], error));
     for (size_t i = 0; i < schema->edges.columns; i++)
@@ -166,7 +175,9 @@ static void settle_choices(basin_network_options *o, basin_table_options *t,
                            const basin_schema *s) {
     if (s && o->missing == BASIN_MISSING_ERROR) o->missing = s->missing;
     if (s && t->unknown == BASIN_UNKNOWN_ERROR) t->unknown = s->unknown;
+    if (s && !t->date_format && !t->edge_date_format) t->edge_date_format = s->edge_date_format;
     if (s && !t->date_format) t->date_format = s->date_format;
+    if (!t->edge_date_format) t->edge_date_format = t->date_format;
     if (o->missing == BASIN_MISSING_REFUSE) o->missing = BASIN_MISSING_ERROR;
     if (t->unknown == BASIN_UNKNOWN_REFUSE) t->unknown = BASIN_UNKNOWN_ERROR;
 }
@@ -236,6 +247,8 @@ char *basin_schema_print(const basin_schema *schema) {
     basin_json_text(&json, "missing", missing_name[schema->missing]);
     basin_json_text(&json, "unknown", unknown_name[schema->unknown]);
     if (schema->date_format) basin_json_text(&json, "date_format", schema->date_format);
+    if (schema->edge_date_format)
+        basin_json_text(&json, "edge_date_format", schema->edge_date_format);
     basin_json_object(&json, "nodes");
     put_columns(&json, &schema->nodes);
     basin_json_end(&json);
@@ -329,13 +342,12 @@ static basin_status read_tree(const reading *r, const cJSON *tree) {
     int missing = 0, unknown = 0;
     const cJSON *version = cJSON_GetObjectItemCaseSensitive(tree, "version");
     const cJSON *edges = cJSON_GetObjectItemCaseSensitive(tree, "edges");
-    const char *format = text_of(tree, "date_format");
     if (!cJSON_IsNumber(version) || version->valuedouble != VERSION)
         return wrong(r, "another version than 1; is Basin older than the file?");
     s->named = !cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(tree, "named"));
     s->directed = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(tree, "directed"));
-    if (format && !(s->date_format = basin_string_copy(format)))
-        return basin_fail_memory(r->error, "a schema");
+    BASIN_TRY(basin_schema_set_formats(s, text_of(tree, "date_format"),
+                                       text_of(tree, "edge_date_format"), r->error));
     BASIN_TRY(read_choice(r, &missing, tree, "missing", missing_name));
     BASIN_TRY(read_choice(r, &unknown, tree, "unknown", unknown_name));
     s->missing = (basin_missing)missing;

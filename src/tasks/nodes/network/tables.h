@@ -33,6 +33,7 @@ typedef struct basin_table_file {
     basin_column *column; /* [columns] */
     /* [columns] What reads a cell; NULL where it is neither a feature nor a fact of an edge. */
     basin_column **cell;
+    basin_column_rules rules;
 } basin_table_file;
 
 typedef struct basin_edge_list {
@@ -76,6 +77,8 @@ typedef struct basin_tables {
     const basin_column *time; /* of edges, or NULL */
     double until;             /* the last that counts */
     basin_table_counts counts;
+    const basin_table_file *contrary; /* a cell settles its decimal mark, which is .. */
+    int contrary_mark;                /* .. this one: all is read again by it */
     double *since; /* [since_capacity] of nodes, NaN: no edge yet */
     size_t since_capacity;
     basin_network *network;

@@ -35,11 +35,24 @@ void basin_request_fail(basin_request *r, int status, const char *format, ...) {
     fputs("}\n", file);
 }
 
-/* The status of what failed: BASIN_IO is the server's, BASIN_BAD_SHAPE a limit. */
+/* A request that is refused. BASIN_IO is the server's fault, BASIN_BAD_SHAPE a limit; a value that
+ * columns refuse is another matter than a body of another form. */
 static void fail(basin_request *r, const basin_error *error) {
     basin_status s = error->status;
-    bool ours = s == BASIN_IO || s == BASIN_NO_MEMORY;
-    basin_request_fail(r, ours ? 503 : s == BASIN_BAD_SHAPE ? 413 : 400, "%s", error->text);
+    bool ours = s == BASIN_IO || s == BASIN_NO_MEMORY,
+         value = r->route == ADD && s == BASIN_BAD_VALUE;
+    basin_request_fail(r,
+                       ours                   ? 503
+                       : s == BASIN_BAD_SHAPE ? 413
+                       : value                ? 422
+                                              : 400,
+                       "%s", error->text);
+}
+
+/* A sound request that could not be answered. */
+static void fail_inside(basin_request *r, const basin_error *error) {
+    bool later = error->status == BASIN_IO || error->status == BASIN_NO_MEMORY;
+    basin_request_fail(r, later ? 503 : 500, "%s", error->text);
 }
 
 /* ---- scores ---- */
@@ -81,6 +94,9 @@ static basin_status read_ids(const cJSON **first, int64_t *max, basin_request *r
     if (r->ids > r->server->o->max_ids)
         return basin_fail(error, BASIN_BAD_SHAPE, "%lld ids, at most %lld are accepted",
                           (long long)r->ids, (long long)r->server->o->max_ids);
+    for (const cJSON *id = *first; id; id = list ? id->next : NULL)
+        if (!cJSON_IsString(id) || !*id->valuestring)
+            return basin_fail(error, BASIN_BAD_VALUE, "an id is not a string with a character");
     return BASIN_OK;
 }
 
@@ -122,8 +138,6 @@ static basin_status put_score(FILE *file, bool *known, const basin_request *r, c
     basin_nodes_live_score score;
     basin_nodes_explanation *why = NULL;
     double begun = basin_clock();
-    if (!cJSON_IsString(id) || !*id->valuestring)
-        return basin_fail(error, BASIN_BAD_VALUE, "an id is not a string with a character");
     if (begun - r->arrived > r->server->o->timeout)
         return basin_fail(error, BASIN_IO, "not all ids were done within %g s",
                           r->server->o->timeout);
@@ -180,7 +194,7 @@ static void answer_scores(basin_request *r) {
     }
     sem_wait(&s->slots);
     pthread_rwlock_rdlock(&s->using);
-    if (put_scores(r, id, max, &error)) fail(r, &error);
+    if (put_scores(r, id, max, &error)) fail_inside(r, &error);
     pthread_rwlock_unlock(&s->using);
     sem_post(&s->slots);
 }

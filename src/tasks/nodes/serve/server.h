@@ -34,6 +34,7 @@ typedef enum basin_route {
     X(reload_failures, "reload_failures_total", "Reloads that left the old model.")                \
     X(log_failures, "log_failures_total", "Lines of the log that could not be written.")           \
     X(records, "journal_records", "Additions in the journal.")                                     \
+    X(refused, "journal_refused", "Additions in the journal that the model cannot take.")          \
     X(bytes, "journal_bytes", "Bytes of the journal.")                                             \
     X(connections, "connections", "Open connections.")                                             \
     X(accounts, "accounts", "Accounts of the network.")                                            \
@@ -41,7 +42,7 @@ typedef enum basin_route {
     X(started, "start_time_seconds", "When the server started, since 1970.")                       \
     X(memory, "live_bytes", "Memory of inputs, states and additions.")
 
-enum { BASIN_SERVE_STATUSES = 12, BASIN_SERVE_BUCKETS = 11 };
+enum { BASIN_SERVE_STATUSES = 13, BASIN_SERVE_BUCKETS = 11 };
 typedef struct basin_times {
     atomic_llong bucket[BASIN_SERVE_BUCKETS + 1], nanoseconds;
 } basin_times;
@@ -107,11 +108,11 @@ typedef struct basin_route_entry {
 extern const basin_route_entry basin_routes[ROUTES];
 
 /* state.c. When basin_server_add returns, the addition is on the disk; its errors are BASIN_IO or
- * BASIN_NO_MEMORY where the request is not at fault. */
+ * BASIN_NO_MEMORY where the request is not at fault, BASIN_BAD_VALUE for values. */
 basin_status basin_server_open(basin_server *server, basin_error *error);
 void basin_server_close(basin_server *server);
 basin_status basin_server_add(int64_t added[3] /* accounts, updated, edges */, basin_request *r,
-                              const cJSON *tree, basin_error *error);
+                              cJSON *tree, basin_error *error);
 basin_status basin_server_reload(basin_server *server, basin_error *error);
 /* The network's counts, and into `model` (or NULL) the model's id. */
 basin_nodes_live_counts basin_server_look(basin_server *server, char model[24]);

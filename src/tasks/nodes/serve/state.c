@@ -46,21 +46,21 @@ basin_nodes_live_counts basin_server_look(basin_server *s, char model[24]) {
 
 /* ---- additions ---- */
 
-/* Written first, then applied, so that nothing is known that the disk could not take; what the
- * columns refuse is taken back. */
-static basin_status write_and_apply(basin_server *s, const basin_additions *a, const cJSON *tree,
-                                    basin_error *error) {
-    basin_error cut;
-    basin_status status = basin_journal_append(s->journal, tree, error);
+/* What is to be written once nothing else can fail: so that nothing is known that the disk could
+ * not take, and nothing is in the journal that the columns refuse. */
+typedef struct writing {
+    basin_server *server;
+    const cJSON *tree;
+} writing;
+
+static basin_status write_record(void *context, basin_error *error) {
+    const writing *w = context;
+    basin_server *s = w->server;
+    basin_status status = basin_journal_append(s->journal, w->tree, error);
     s->meters.failures += status != BASIN_OK;
-    BASIN_TRY(status);
-    status = basin_nodes_live_add(s->now->live, a->table[0], a->table[1], error);
-    if (status && basin_journal_cut(s->journal, &cut)) s->o->say("basin: %s", cut.text);
-    if (status && status != BASIN_NO_MEMORY) return error->status = BASIN_BAD_VALUE;
-    BASIN_TRY(status);
     s->meters.records = s->journal->records;
     s->meters.bytes = s->journal->bytes;
-    return BASIN_OK;
+    return status;
 }
 
 /* Until the journal is on the disk up to there. The first of those who wait writes for all of them.
@@ -79,25 +79,36 @@ static basin_status sync_to(basin_server *s, int64_t bytes, basin_error *error) 
     return status;
 }
 
-basin_status basin_server_add(int64_t added[3], basin_request *r, const cJSON *tree,
-                              basin_error *error) {
+/* What is asked of additions now. A clock may differ from ours, and a day from zone to zone. */
+static basin_door door_now(const basin_serving *o) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    double tomorrow = (double)now.tv_sec / 86400 + 1;
+    return (basin_door){o->allow_future ? INFINITY : tomorrow, o->allow_unknown};
+}
+
+basin_status basin_server_add(int64_t added[3], basin_request *r, cJSON *tree, basin_error *error) {
     basin_server *s = r->server;
-    BASIN_AT_EXIT(basin_additions_free) basin_additions a = {.schema = s->schema};
+    basin_door door = door_now(s->o);
+    BASIN_AT_EXIT(basin_additions_free) basin_additions a = {.schema = s->schema, .door = &door};
     BASIN_TRY(basin_additions_put(&a, tree, "the body", error));
     BASIN_TRY(basin_additions_finish(&a, error));
     r->ids = a.rows[0] + a.rows[1];
     if (r->ids > s->o->max_ids)
         return basin_fail(error, BASIN_BAD_SHAPE, "%lld rows, at most %lld are accepted",
                           (long long)r->ids, (long long)s->o->max_ids);
+    basin_near_commit commit = {write_record, &(writing){s, tree}};
     pthread_rwlock_rdlock(&s->using);
     pthread_mutex_lock(&s->adding);
     int64_t before = basin_nodes_live_count(s->now->live).nodes;
-    basin_status status = write_and_apply(s, &a, tree, error);
+    basin_status status =
+        basin_nodes_live_commit(s->now->live, a.table[0], a.table[1], &commit, error);
     added[0] = basin_nodes_live_count(s->now->live).nodes - before;
     int64_t bytes = s->meters.bytes;
     r->journal = s->meters.records;
     pthread_mutex_unlock(&s->adding);
     pthread_rwlock_unlock(&s->using);
+    if (status == BASIN_BAD_FILE) status = error->status = BASIN_BAD_VALUE; /* a cell */
     BASIN_TRY(status);
     added[1] = a.rows[0] - added[0];
     added[2] = a.rows[1];
@@ -110,25 +121,31 @@ basin_status basin_server_add(int64_t added[3], basin_request *r, const cJSON *t
 typedef struct replay {
     basin_server *server;
     basin_generation *generation;
-    int64_t number;
+    int64_t refused;
 } replay;
 
-/* When the server starts, the last record may be one that the columns refuse, which a crash left
- * between writing and applying; it was never answered. */
-static basin_status apply(void *context, const cJSON *tree, const char *what, basin_error *error) {
+/* A record that this model cannot take stays in the journal, is named, and others go on. */
+static basin_status apply(void *context, cJSON *tree, const char *what, basin_error *error) {
+    enum { NAMED = 10 };
     replay *p = context;
     basin_server *s = p->server;
     BASIN_AT_EXIT(basin_additions_free) basin_additions a = {.schema = s->schema};
-    BASIN_TRY(basin_additions_put(&a, tree, what, error));
-    BASIN_TRY(basin_additions_finish(&a, error));
-    basin_status status = basin_nodes_live_add(p->generation->live, a.table[0], a.table[1], error);
-    bool last = ++p->number == s->journal->records && !s->now && !s->o->read_only;
+    basin_status status = basin_additions_put(&a, tree, what, error);
+    if (!status) status = basin_additions_finish(&a, error);
+    if (!status) status = basin_nodes_live_add(p->generation->live, a.table[0], a.table[1], error);
     if (!status || status == BASIN_NO_MEMORY) return status;
-    basin_error why = *error;
-    basin_fail(error, status, "%s cannot be added: %.250s", what, why.text);
-    if (!last) return status;
-    s->o->say("basin: %s, and is left out, as when it was sent", error->text);
-    return basin_journal_cut(s->journal, error);
+    if (p->refused++ < NAMED)
+        s->o->say("basin: %s cannot be used by this model and is left out: %s", what, error->text);
+    return BASIN_OK;
+}
+
+static void say_refused(const replay *p) {
+    basin_server *s = p->server;
+    s->meters.refused = p->refused;
+    if (!p->refused) return;
+    s->o->say("basin: %s: %lld of %lld additions are left out; they stay in the journal ('basin "
+              "data journal' lists them and takes them back)",
+              s->journal->path, (long long)p->refused, (long long)s->journal->records);
 }
 
 static basin_status replace(basin_server *s, basin_error *error) {
@@ -144,6 +161,7 @@ static basin_status replace(basin_server *s, basin_error *error) {
     basin_generation *old = status ? p.generation : s->now;
     if (!status) s->now = p.generation;
     pthread_rwlock_unlock(&s->using);
+    if (!status) say_refused(&p);
     generation_free(old);
     return status;
 }
@@ -174,9 +192,8 @@ static basin_status open_journal(basin_server *s, basin_error *error) {
                                  error));
     const basin_journal *j = s->journal;
     if (j->dropped)
-        o->say("basin: %s: dropped %lld bytes after record %lld: an addition that was not "
-               "finished",
-               j->path, (long long)j->dropped, (long long)j->records);
+        o->say("basin: %s: dropped %lld bytes after byte %lld: an addition that was not finished",
+               j->path, (long long)j->dropped, (long long)j->bytes);
     s->meters.bytes = j->bytes;
     return BASIN_OK;
 }
@@ -218,8 +235,8 @@ void basin_server_close(basin_server *s) {
 
 static const double bound[BASIN_SERVE_BUCKETS] = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02,
                                                   0.05,   0.1,   0.5,   1,     10};
-static const int codes[BASIN_SERVE_STATUSES] = {200, 400, 401, 403, 404, 405,
-                                                408, 413, 415, 500, 503, 0};
+static const int codes[BASIN_SERVE_STATUSES] = {200, 400, 401, 403, 404, 405, 408,
+                                                413, 415, 422, 500, 503, 0};
 
 void basin_times_add(basin_times *times, double seconds) {
     int i = 0;

@@ -167,6 +167,67 @@ TEST(reads_dates_of_two_forms) {
     assert_memory_equal(n->feature, x, sizeof x);
 }
 
+/* The tables of nodes and of edges may each have a format; a schema remembers both. */
+TEST(reads_dates_by_table) {
+    basin_network_options o = {
+        .table = &(basin_table_options){.date_format = "%d.%m.%Y", .edge_date_format = "%m/%d/%Y"}};
+    const char *edges = "src,dst,time\na,b,02/03/1970\n",
+               *nodes = "id,opened\na,02.03.1970\nb,03.01.1970\n";
+    BASIN_AT_EXIT(free_network) basin_network *n = must_read(&o, edges, nodes), *again = NULL;
+    assert_true(n->feature[0] == 60 && n->feature[1] == 2);
+    assert_true(n->relation[0].fact[n->facts.time] == 33);
+    BASIN_FREE_AT_EXIT char *text = basin_schema_print(n->schema);
+    assert_non_null(strstr(text, "\"edge_date_format\":\"%m/%d/%Y\""));
+    basin_schema *schema;
+    assert_int_equal(basin_schema_parse(&schema, text, "s", NULL), BASIN_OK);
+    again = must_read(&(basin_network_options){.schema = schema}, edges, nodes);
+    assert_memory_equal(again->feature, n->feature, 2 * sizeof *n->feature);
+    assert_true(again->relation[0].fact[again->facts.time] == 33);
+    basin_schema_free(schema);
+}
+
+/* One cell that allows one decimal mark settles it for its file, whatever the schema's tables had;
+ * where no cell does, the schema's stands. */
+TEST(settles_the_decimal_mark_by_file) {
+    const char *points = "id,a,b\nx,1.5,2.25\ny,3.5,1234\n", *edges = "src,dst,n\nx,y,1.5\n";
+    basin_network *n = must_read(NULL, edges, points);
+    basin_network_options o = {.schema = n->schema};
+    const struct {
+        const char *nodes, *edges;
+        float a, b, amount;
+    } trial[] = {
+        {"id;a;b\nx;1.234;2\ny;2.127,34;1\n", "src;dst;n\nx;y;1.5\n", 1234, 2, 1.5},
+        {"id;a;b\nx;1.234;2\ny;1;1\n", "src;dst;n\nx;y;1,5\n", 1.234f, 2, 1.5},
+        {"id;a;b\nx;1;1.234\ny;2,5;1\n", "src;dst;n\nx;y;1.234\ny;x;2,5\n", 1, 1234, 1236.5}};
+    for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
+        basin_network *m = must_read(&o, trial[i].edges, trial[i].nodes);
+        assert_true(m->feature[0] == trial[i].a && m->feature[1] == trial[i].b);
+        assert_true(m->relation[0].fact[1] == trial[i].amount);
+        basin_network_close(m);
+    }
+    basin_error error;
+    basin_network *none;
+    assert_int_equal(read_text(&none, &o, &error, edges, "id;a;b\nx;1.5;2\ny;2.127,34;1\n"),
+                     BASIN_BAD_FILE);
+    assert_non_null(strstr(error.text, "column 'a' holds"));
+    basin_network_close(n);
+    n = must_read(NULL, "src;dst\nx;y\n", "id;a;b\nx;1.234;2,5\ny;2.500;1,5\n");
+    assert_true(n->feature[0] == 1234 && n->feature[1] == 2.5f);
+    basin_network_close(n);
+}
+
+/* Numbers that a program wrote have a decimal point, whatever the tables of the schema have. */
+TEST(takes_numbers_as_numbers) {
+    BASIN_AT_EXIT(free_network)
+    basin_network *n = must_read(NULL, "src;dst\nx;y\n", "id;a\nx;1,5\ny;2,5\n"), *m = NULL;
+    const char *path[] = {"nodes", "edges"},
+               *text[] = {"\"id\",\"a\"\n\"x\",1.234\n\"y\",\"1.234\"\n", "src,dst\nx,y\n"};
+    basin_network_options o = {.schema = n->schema,
+                               .table = &(basin_table_options){.text = text, .exact = true}};
+    assert_int_equal(basin_network_open(&m, path, 2, &o, NULL), BASIN_OK);
+    assert_true(m->feature[0] == 1.234f && m->feature[1] == 1234);
+}
+
 /* A semicolon parts the fields of a header in which a name has a comma. */
 TEST(counts_delimiters) {
     basin_network *n =
