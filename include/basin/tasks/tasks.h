@@ -10,6 +10,7 @@
  *     run.h         training runs: progress, output files, results
  *     image.h       models that complete pictures: train, complete, score
  *     nodes.h       detectors of anomalous nodes, classes of nodes: train, score, explain, measure
+ *     context.h     anomalies from a few labels, without training
  *     graphs.h      models of small graphs: train, predict, score, cross-validate
  *     networks.h    the paper's model of graphs as expressions
  *     metrics.h     how good predictions are: AUROC, macro-F1, ...
@@ -25,6 +26,7 @@
 #define BASIN_TASKS_TASKS_H
 
 #include "basin/tasks/calibration.h"
+#include "basin/tasks/context.h"
 #include "basin/tasks/graphs.h"
 #include "basin/tasks/graphset.h"
 #include "basin/tasks/image.h"

@@ -170,6 +170,8 @@ static basin_status configure(fit *f, basin_error *error) {
         {"min_child_weight", s->min_hessian},
         {"subsample", s->rows},
         {"colsample_bytree", s->columns},
+        {"colsample_bynode", s->split_columns > 0 ? s->split_columns : 1},
+        {"num_parallel_tree", (double)(s->forest > 0 ? s->forest : 1)},
         {"seed", (double)(s->seed % 2147483647)},
         {"nthread", 1},
         {"verbosity", 0},

@@ -24,6 +24,8 @@ typedef struct basin_trees_spec {
     double l2;            /* added to the second derivative of a leaf */
     double min_hessian;   /* that a leaf must have */
     double rows, columns; /* shares that a tree sees */
+    int64_t forest;       /* trees of a round, whose mean is its step; 0: one */
+    double split_columns; /* share that a split sees; 0: all of the tree's */
     uint64_t seed;
 } basin_trees_spec;
 

@@ -1,0 +1,358 @@
+/* The columns of a network as cells of three, ranked; see context.h. */
+#include "base/parallel.h"
+#include "base/sort.h"
+#include "base/states.h"
+#include "basin/random.h"
+#include "tasks/nodes/context/context.h"
+#include "tasks/nodes/net.h"
+
+enum {
+    MAX_OWN = 100,   /* more own columns become components, as in bench/context/evaluate.py, */
+    COMPONENTS = 21, /* of which these are kept, */
+    SPACE = 32,      /* and these are iterated, */
+    ITERATIONS = 40, /* that often, */
+    ROWS = 4096,     /* on a sample of at most this many rows */
+    SAMPLE = 65536,  /* rows that ranks refer to */
+};
+static const char what[] = "a table of columns";
+
+/* ---- principal components ---- */
+
+typedef struct principal {
+    const basin_network *network;
+    const float *total; /* [N, totals] of edges, columns after the features */
+    int64_t totals, columns, rows;
+    double *mean, *scale; /* [columns] */
+    float *row;           /* [rows, columns] standardised */
+    float *axes, *next;   /* [columns, SPACE] */
+    double *axis;         /* [columns] */
+    float *found;         /* [rows, SPACE] */
+    basin_engine engine;
+    basin_expr x, v, xv, xxv;
+    basin_plan *plan;
+} principal;
+
+static void principal_close(principal *p) {
+    basin_plan_free(p->plan);
+    basin_engine_close(&p->engine);
+    BASIN_FREE(p->mean, p->scale, p->row, p->axes, p->next, p->axis, p->found);
+}
+
+static float raw(const principal *p, int64_t node, int64_t column) {
+    int64_t F = p->columns - p->totals;
+    return column < F ? p->network->feature[node * F + column]
+                      : p->total[node * p->totals + column - F];
+}
+
+/* Rows node[i] = first + i * step of the network; gaps become means. */
+static void take_rows(principal *p, int64_t first, double step, int64_t count) {
+    memset(p->row, 0, (size_t)(p->rows * p->columns) * sizeof *p->row);
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t c = 0; c < p->columns; c++) {
+            double x = (double)raw(p, first + (int64_t)((double)i * step), c);
+            p->row[i * p->columns + c] = isnan(x) ? 0 : (float)((x - p->mean[c]) * p->scale[c]);
+        }
+}
+
+/* Mean and 1 / deviation of every column, over the sample. */
+static void standardise(principal *p, double step) {
+    for (int64_t c = 0; c < p->columns; c++) {
+        double sum = 0, square = 0, count = 0;
+        for (int64_t i = 0; i < p->rows; i++) {
+            double x = (double)raw(p, (int64_t)((double)i * step), c);
+            if (!isnan(x)) sum += x, square += x * x, count++;
+        }
+        p->mean[c] = count ? sum / count : 0;
+        double variance = count ? square / count - p->mean[c] * p->mean[c] : 0;
+        p->scale[c] = 1 / (sqrt(fmax(variance, 0)) + 1e-6);
+    }
+}
+
+/* Gram-Schmidt, twice for accuracy; the largest loading of an axis is positive. */
+static void orthonormalise(principal *p) {
+    const float *from = p->next;
+    float *axes = p->axes;
+    double *v = p->axis;
+    int64_t columns = p->columns;
+    for (int k = 0; k < SPACE; k++) {
+        double size = 0, largest = 0;
+        for (int64_t c = 0; c < columns; c++) v[c] = (double)from[c * SPACE + k];
+        for (int j = 0; j < 2 * k; j++) {
+            double dot = 0;
+            for (int64_t c = 0; c < columns; c++) dot += v[c] * (double)axes[c * SPACE + j % k];
+            for (int64_t c = 0; c < columns; c++) v[c] -= dot * (double)axes[c * SPACE + j % k];
+        }
+        for (int64_t c = 0; c < columns; c++) {
+            size += v[c] * v[c];
+            if (fabs(v[c]) > fabs(largest)) largest = v[c];
+        }
+        size = copysign(sqrt(size) + 1e-30, largest);
+        for (int64_t c = 0; c < columns; c++) axes[c * SPACE + k] = (float)(v[c] / size);
+    }
+}
+
+static basin_status principal_run(principal *p, basin_error *error) {
+    BASIN_TRY(basin_values_write(p->plan, p->x, p->row, BASIN_F32, error));
+    BASIN_TRY(basin_values_write(p->plan, p->v, p->axes, BASIN_F32, error));
+    return basin_plan_run(p->plan, error);
+}
+
+static basin_status principal_open(principal *p, basin_error *error) {
+    int64_t R = p->rows, C = p->columns;
+    BASIN_TRY(BASIN_NEW_RAW(&p->mean, C, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&p->scale, C, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&p->row, R * C, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&p->axes, C * SPACE, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&p->next, C * SPACE, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&p->axis, C, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&p->found, R * SPACE, what, error));
+    BASIN_TRY(basin_engine_open(&p->engine, NULL, error));
+    p->x = basin_input(p->engine.graph, "x", BASIN_SHAPE(R, C));
+    p->v = basin_input(p->engine.graph, "v", BASIN_SHAPE(C, SPACE));
+    p->xv = basin_matmul(p->x, p->v);
+    p->xxv = basin_matmul_t(p->x, true, p->xv, false);
+    basin_expr output[] = {p->xv, p->xxv};
+    basin_plan_spec spec = {.output = output, .outputs = 2};
+    return basin_plan_new(&p->plan, p->engine.store, &spec, error);
+}
+
+/* The first components of all rows, [N, stride]: simultaneous iteration on a sample. */
+static basin_status find_components(float *value, int64_t stride, const float *total,
+                                    int64_t totals, const basin_network *n, int64_t columns,
+                                    basin_error *error) {
+    BASIN_AT_EXIT(principal_close)
+    principal p = {.network = n,
+                   .total = total,
+                   .totals = totals,
+                   .columns = columns,
+                   .rows = basin_int_min(n->nodes, ROWS)};
+    BASIN_TRY(principal_open(&p, error));
+    double step = (double)n->nodes / (double)p.rows;
+    standardise(&p, step);
+    take_rows(&p, 0, step, p.rows);
+    basin_random_fill_normal(p.next, 1, 0, 0, (size_t)(columns * SPACE));
+    for (int i = 0; i < ITERATIONS; i++) {
+        orthonormalise(&p);
+        BASIN_TRY(principal_run(&p, error));
+        BASIN_TRY(basin_values_read(p.plan, p.xxv, p.next, BASIN_F32, error));
+    }
+    orthonormalise(&p);
+    for (int64_t first = 0; first < n->nodes; first += p.rows) {
+        int64_t count = basin_int_min(p.rows, n->nodes - first);
+        take_rows(&p, first, 1, count);
+        BASIN_TRY(principal_run(&p, error));
+        BASIN_TRY(basin_values_read(p.plan, p.xv, p.found, BASIN_F32, error));
+        for (int64_t i = 0; i < count; i++)
+            memcpy(value + (first + i) * stride, p.found + i * SPACE, COMPONENTS * sizeof *value);
+    }
+    return BASIN_OK;
+}
+
+/* ---- columns ---- */
+
+/* Features and totals of edges, or their components. */
+static basin_status own_columns(basin_cells *c, int relation, int64_t totals, int64_t all,
+                                basin_error *error) {
+    const basin_network *n = c->network;
+    int64_t F = all - totals;
+    BASIN_FREE_AT_EXIT float *total = NULL;
+    if (totals) {
+        BASIN_TRY(BASIN_NEW_RAW(&total, n->nodes * totals, what, error));
+        BASIN_TRY(basin_node_facts_fill(total, totals, n, &relation, 1, error));
+    }
+    if (c->components) return find_components(c->value, c->columns, total, totals, n, all, error);
+    for (int64_t i = 0; i < n->nodes; i++) {
+        if (F) memcpy(c->value + i * c->columns, n->feature + i * F, (size_t)F * sizeof *total);
+        for (int64_t t = 0; t < totals; t++)
+            c->value[i * c->columns + F + t] = total[i * totals + t];
+    }
+    return BASIN_OK;
+}
+
+typedef struct averaging {
+    const basin_cells *cells;
+    const basin_relation *relation;
+    int hop;
+} averaging;
+
+/* Means of known values over neighbours other than the node; 0 where there are none, as in
+ * training. */
+static void average(const void *context, int64_t first, int64_t last) {
+    const averaging *a = context;
+    const basin_cells *c = a->cells;
+    const basin_relation *r = a->relation;
+    for (int64_t i = first; i < last; i++)
+        for (int64_t f = 0; f < c->own; f++) {
+            double sum = 0;
+            int64_t known = 0, others = 0;
+            for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
+                if (r->col[e] == i) continue;
+                float x = c->value[r->col[e] * c->columns + (a->hop - 1) * c->own + f];
+                others++;
+                if (!isnan(x)) sum += (double)x, known++;
+            }
+            c->value[i * c->columns + a->hop * c->own + f] = known    ? (float)(sum / (double)known)
+                                                             : others ? NAN
+                                                                      : 0;
+        }
+}
+
+static void fill_degrees(const basin_cells *c, const basin_relation *r) {
+    for (int64_t i = 0; i < c->network->nodes; i++) {
+        int64_t others = 0;
+        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) others += r->col[e] != i;
+        c->value[(i + 1) * c->columns - 1] = (float)log1p((double)others);
+    }
+}
+
+/* ---- ranks ---- */
+
+/* Gaps last. */
+static int gaps_last(const void *a, const void *b) {
+    float x = *(const float *)a, y = *(const float *)b;
+    if (isnan(x) || isnan(y)) return isnan(x) - isnan(y);
+    return BASIN_COMPARE(x, y);
+}
+
+static void sort_columns(const void *context, int64_t first, int64_t last) {
+    const basin_cells *c = context;
+    double step = (double)c->network->nodes / (double)c->sample;
+    for (int64_t k = first; k < last; k++) {
+        float *sorted = c->sorted + k * c->sample;
+        for (int64_t i = 0; i < c->sample; i++)
+            sorted[i] = c->value[(int64_t)((double)i * step) * c->columns + k];
+        qsort(sorted, (size_t)c->sample, sizeof *sorted, gaps_last);
+        c->known[k] = c->sample;
+        while (c->known[k] && isnan(sorted[c->known[k] - 1])) c->known[k]--;
+    }
+}
+
+/* How many values of the sample are below x, or with `too` not above it. */
+static int64_t count_below(const float *sorted, int64_t count, float x, bool too) {
+    int64_t low = 0, high = count;
+    while (low < high) {
+        int64_t middle = (low + high) / 2;
+        if (sorted[middle] < x || (too && sorted[middle] == x))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The normal score of a probability: a rational first value (Acklam), and a step of Halley's. */
+static double normal_score(double p) {
+    static const double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,
+                               -2.759285104469687e+02, 1.383577518672690e+02,
+                               -3.066479806614716e+01, 2.506628277459239e+00},
+                        b[] = {-5.447609879822406e+01, 1.615858368580409e+02,
+                               -1.556989798598866e+02, 6.680131188771972e+01,
+                               -1.328068155288572e+01, 1},
+                        c[] = {-7.784894002430293e-03, -3.223964580411365e-01,
+                               -2.400758277161838e+00, -2.549732539343734e+00,
+                               4.374664141464968e+00,  2.938163982698783e+00},
+                        d[] = {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00,
+                               3.754408661907416e+00, 1};
+    double tail = fmin(p, 1 - p), x = 0, above = 0, below = 0;
+    bool middle = tail >= 0.02425;
+    double q = middle ? p - 0.5 : sqrt(-2 * log(tail)), t = middle ? q * q : q;
+    for (int i = 0; i < 6; i++) above = above * t + (middle ? a[i] : c[i]);
+    for (int i = 0; i < (middle ? 6 : 5); i++) below = below * t + (middle ? b[i] : d[i]);
+    x = above / below * (middle ? q : p < 0.5 ? 1 : -1);
+    double u = (0.5 * erfc(-x / sqrt(2)) - p) * sqrt(2 * acos(-1)) * exp(x * x / 2);
+    return x - u / (1 + x * u / 2);
+}
+
+void basin_cells_rows(float *row, const basin_cells *c, const int64_t *node, int64_t count) {
+    int64_t width = c->cells * BASIN_CELL;
+    for (int64_t i = 0; i < count; i++, row += width) {
+        for (int64_t e = 0; e < width; e++) row[e] = e % BASIN_CELL_ENTRY == 1; /* empty places */
+        for (int64_t k = 0; k < c->columns; k++) {
+            float x = c->value[node[i] * c->columns + k];
+            const float *sorted = c->sorted + k * c->sample;
+            float *entry = row + basin_cells_place(c, k);
+            double R = (double)c->known[k];
+            if (isnan(x)) entry[1] = (float)(1 - R / (double)c->sample);
+            if (isnan(x) || !c->known[k]) continue;
+            int64_t below = count_below(sorted, c->known[k], x, false);
+            int64_t upto = count_below(sorted, c->known[k], x, true);
+            double p = (double)(below + upto) / (2 * R);
+            entry[0] = (float)normal_score(fmin(fmax(p, 1e-3), 1 - 1e-3));
+            entry[1] = (float)((double)(upto - below) / R);
+            entry[2] = c->grouped ? 1 : -1;
+        }
+    }
+}
+
+int64_t basin_cells_place(const basin_cells *c, int64_t column) {
+    if (!c->grouped) return column * BASIN_CELL_ENTRY;
+    if (column == c->columns - 1) return c->own * BASIN_CELL;
+    return column % c->own * BASIN_CELL + column / c->own * BASIN_CELL_ENTRY;
+}
+
+double basin_cells_value(const basin_cells *c, int64_t node, int64_t column) {
+    double x = (double)c->value[node * c->columns + column];
+    if (c->grouped && column == c->columns - 1) return expm1(x);
+    int64_t F = c->network->feature ? c->network->features : 0, own = column % c->own;
+    return c->components || own < F ? x : basin_facts_value(&c->network->facts, own - F, x);
+}
+
+const char *basin_cells_name(char text[BASIN_MAX_REASON], const basin_cells *c, int64_t column) {
+    const basin_network *n = c->network;
+    int64_t F = n->feature ? n->features : 0;
+    bool degree = c->grouped && column == c->columns - 1;
+    int64_t own = degree ? F : column % c->own, hop = degree ? 0 : column / c->own;
+    if (c->components && !degree) {
+        snprintf(text, BASIN_MAX_REASON, "component %lld%s", (long long)own + 1,
+                 hop > 1   ? ", mean 2 hops away"
+                 : hop > 0 ? ", mean 1 hop away"
+                           : "");
+        return text;
+    }
+    basin_nodes_feature f = {.column = own, .hop = hop, .fact = degree || own < F ? -1 : own - F};
+    return basin_nodes_reason_name(text, n, &f);
+}
+
+/* ---- opening ---- */
+
+static basin_status check_memory(const basin_cells *c, size_t memory, basin_error *error) {
+    double bytes = (double)c->columns * (double)(c->network->nodes + c->sample) * sizeof *c->value;
+    if (!memory || bytes <= (double)memory) return BASIN_OK;
+    return basin_fail(error, BASIN_NO_MEMORY,
+                      "%s: %lld columns of %lld nodes take %.1f GiB, of %.1f allowed",
+                      c->network->path, (long long)c->columns, (long long)c->network->nodes,
+                      bytes / (1 << 30), (double)memory / (1 << 30));
+}
+
+basin_status basin_cells_open(basin_cells *c, const basin_network *n, size_t memory,
+                              basin_error *error) {
+    int main = basin_network_main_relation(n);
+    const basin_relation *r = main >= 0 ? &n->relation[main] : NULL;
+    *c = (basin_cells){.network = n, .grouped = r && r->edges > 0};
+    int64_t totals = c->grouped ? basin_node_facts_width(n, 1) : 0;
+    int64_t all = (n->feature ? n->features : 0) + totals;
+    if (!r && n->relations)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: relations without their union", n->path);
+    if (!all && !c->grouped)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: neither features nor edges", n->path);
+    c->components = all > MAX_OWN ? all : 0;
+    c->own = c->components ? COMPONENTS : all;
+    c->columns = c->grouped ? BASIN_CELL_COLUMNS * c->own + 1 : c->own;
+    c->cells = c->grouped ? c->own + 1 : basin_int_ceil(c->own, BASIN_CELL_COLUMNS);
+    c->sample = basin_int_min(n->nodes, SAMPLE);
+    BASIN_TRY(check_memory(c, memory, error));
+    BASIN_TRY(BASIN_NEW_RAW(&c->value, n->nodes * c->columns, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&c->sorted, c->sample * c->columns, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&c->known, c->columns, what, error));
+    BASIN_TRY(own_columns(c, main, totals, all, error));
+    for (int hop = 1; hop < BASIN_CELL_COLUMNS && c->grouped; hop++)
+        basin_parallel_for(average, &(averaging){c, r, hop}, n->nodes, 256, 0);
+    if (c->grouped) fill_degrees(c, r);
+    basin_parallel_for(sort_columns, c, c->columns, 1, 0);
+    return BASIN_OK;
+}
+
+void basin_cells_close(basin_cells *c) {
+    BASIN_FREE(c->value, c->sorted, c->known);
+    *c = (basin_cells){0};
+}
