@@ -64,6 +64,13 @@ typedef struct basin_parsed {
     const char *option[BASIN_MAX_OPTIONS], *setting[BASIN_MAX_OPTIONS];
 } basin_parsed;
 
+/* Of --in-context. */
+typedef struct basin_context_args {
+    bool on;
+    int64_t passes;
+    const char *weights; /* NULL: those that come with Basin */
+} basin_context_args;
+
 /* What every command has: its operands, and the options that mean the same everywhere. */
 #define BASIN_ARGS_MEMBERS                                                                         \
     int operands;                                                                                  \
@@ -81,6 +88,7 @@ typedef struct basin_parsed {
     const char *missing, *self_loops, *unknown; /* of the network, as words */                     \
     const char *backend, *products, *dtype, *output;                                               \
     int64_t threads, seed;                                                                         \
+    basin_context_args context;                                                                    \
     double memory; /* GiB */                                                                       \
     bool json, quiet, narrow_all;
 typedef struct basin_args {

@@ -3,6 +3,7 @@
 #define BASIN_CLI_NODES_H
 
 #include "program/cli.h"
+#include "tasks/nodes/context/context.h"
 #include "tasks/nodes/nodes.h"
 
 /* The end of the tables of these commands. */
@@ -47,5 +48,41 @@ void basin_record_figures(basin_record *r, const basin_nodes_figures *figures, b
 /* Probabilities and observed frequencies. */
 void basin_record_reliability(basin_record *r, const basin_reliability *reliability,
                               const char *title);
+
+/* ---- nodes_context.c: --in-context ---- */
+
+#define BASIN_CONTEXT_OPTIONS                                                                      \
+    BASIN_FLAG(context.on, "in-context"),                                                          \
+        BASIN_INTEGER(context.passes, "passes", "N", 1, 4, .needs = "in-context=on", .initial = 1, \
+                      .more = true),                                                               \
+        BASIN_TEXT(context.weights, 0, "weights", "FILE", .needs = "in-context=on", .more = true)
+
+/* For BASIN_AT_EXIT. */
+static inline void basin_context_close_at(basin_context **context) {
+    basin_context_close(*context);
+}
+/* Opens the weights and reads the network's columns. */
+basin_status basin_args_context(basin_context **context, const basin_args *args,
+                                const basin_network *network, basin_error *error);
+/* Stores labels [N] (NULL: the network's, with notes on standard error). */
+basin_status basin_args_store(basin_context *context, const basin_args *args, const int32_t *label,
+                              basin_error *error);
+/* Probabilities of nodes without a label; NaN for the others. */
+basin_status basin_context_score(double *probability /* [N] */, const basin_args *args,
+                                 const basin_network *network, basin_error *error);
+void basin_record_context(basin_record *r, const basin_context *context,
+                          const basin_context_explanation *e, const basin_network *network,
+                          int64_t sources);
+/* "20:180", anomalous and normal labels; by class. */
+basin_status basin_labels_parse(int64_t labels[2], const char *text, basin_error *error);
+/* Training nodes: so many of each class, drawn; test nodes: others, at most 4,000. */
+basin_status basin_labels_draw(uint8_t *part /* [N] */, const int64_t labels[2],
+                               const basin_network *network, uint64_t seed, uint64_t run,
+                               basin_error *error);
+/* Model 0 stores the training nodes and scores the test nodes; the others are rivals on what it
+ * stored. */
+basin_status basin_context_compare(double *probability /* [N] */, basin_context *context,
+                                   const basin_args *args, int model, const uint8_t *part,
+                                   const basin_network *network, uint64_t seed, basin_error *error);
 
 #endif

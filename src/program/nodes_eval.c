@@ -7,7 +7,7 @@
 
 typedef struct options {
     BASIN_ARGS;
-    const char *model, *part, *rivals, *split, *threshold_for;
+    const char *labels, *model, *part, *rivals, *split, *threshold_for;
     int64_t first, runs, split_seed;
     double ratio;
     bool no_baselines, unseen, unsupervised;
@@ -22,20 +22,22 @@ typedef struct options {
         BASIN_INTEGER(first, "first", "N", 0, 1000, .more = true)
 
 static const basin_option anomaly_table[] = {
-    BASIN_TEXT(model, 0, "model", "MODEL", .needs = "unsupervised=off"),
-    BASIN_FLAG(unsupervised, "unsupervised", .more = true),
+    BASIN_TEXT(model, 0, "model", "MODEL", .needs = "unsupervised=off in-context=off"),
+    BASIN_FLAG(unsupervised, "unsupervised", .needs = "in-context=off", .more = true),
+    BASIN_CONTEXT_OPTIONS,
+    BASIN_TEXT(labels, 0, "labels", "A:N", .needs = "in-context=on", .text = "20:180"),
     BASIN_CHOICE(part, "part", "auto|train|val|test|all", .needs = "model!=,unsupervised=on",
                  .more = true, .text = "auto"),
     BASIN_FLAG(unseen, "unseen", .needs = "model!=", .more = true),
     BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", .needs = "model!=", .more = true),
     BASIN_OPTIONS_START("default"),
-    SPLIT_OPTIONS(0.4, 5, "split!=masks,split-time!= model= unsupervised=off",
+    SPLIT_OPTIONS(0.4, 5, "split!=masks,split-time!= model= unsupervised=off in-context=off",
                   "model= unsupervised=off"),
-    BASIN_OPTION_SPLIT_TIME("split!=ratio model= unsupervised=off"),
+    BASIN_OPTION_SPLIT_TIME("split!=ratio model= unsupervised=off in-context=off"),
     BASIN_INTEGER(split_seed, "split-seed", "N", -1, 9007199254740992.0,
                   .needs = "split!=masks split-time= model= unsupervised=off", .more = true,
                   .initial = -1),
-    BASIN_TEXT(rivals, 0, "rivals", "LIST", .needs = "model= unsupervised=off"),
+    BASIN_TEXT(rivals, 0, "rivals", "LIST", .needs = "model= unsupervised=off in-context=off"),
     BASIN_FLAG(no_baselines, "no-baselines", .needs = "model= unsupervised=off", .more = true),
     BASIN_NODES_OPTIONS,
 };
@@ -78,7 +80,9 @@ typedef struct eval {
     char title[100], trained_on[200]; /* of the detector */
     int64_t trained, validated;       /* nodes judged that took part in training; -1: not known */
     int64_t parameters;
-    double *scores; /* [N] of a back-test */
+    basin_context *context; /* of --in-context; or NULL */
+    int64_t labels[2];      /* stored there, by class */
+    double *scores;         /* [N] of a back-test */
     /* of a back-test */
     const char *judged; /* what was judged, in words */
     int64_t left_out;   /* because they were seen */
@@ -197,6 +201,10 @@ static basin_status take_split(eval *b, int64_t i, basin_error *error) {
     options *o = b->o;
     const basin_network *n = b->use.network;
     int64_t number = o->first + i, seed = o->split_seed < 0 ? b->seed : o->split_seed;
+    if (o->context.on) {
+        b->splits.overlap = 0; /* draws of few labels share next to none */
+        return basin_labels_draw(b->part, b->labels, n, (uint64_t)seed, (uint64_t)number, error);
+    }
     if (b->masks) /* of a file with one split, each run has another seed */
         BASIN_TRY(basin_split_from_masks(b->part, n, n->splits > 1 ? number : 0, error));
     else
@@ -333,6 +341,18 @@ static basin_status run_xgboost(eval *b, figures *f, int64_t seed,
                                 f->threshold, error);
 }
 
+/* What is stored, and others trained on it; 0.5 is the threshold of all. */
+static basin_status run_context(eval *b, int number, figures *f, uint64_t seed,
+                                basin_error *error) {
+    const basin_network *n = b->use.network;
+    BASIN_SCRATCH(double, probability, n->nodes, "scores", error);
+    f->threshold = 0.5;
+    BASIN_TRY(basin_context_compare(probability, b->context, &b->o->args, number, b->part, n, seed,
+                                    error));
+    return basin_nodes_evaluate(&f->test, probability, NULL, n, b->part, BASIN_SPLIT_TEST,
+                                f->threshold, error);
+}
+
 static basin_status run_model(eval *b, int number, int64_t i, basin_error *error) {
     figures *f = figures_of(b, number, i);
     basin_training_options training = {
@@ -345,6 +365,8 @@ static basin_status run_model(eval *b, int number, int64_t i, basin_error *error
     basin_status status;
     if (b->o->model) {
         status = measure(b, error);
+    } else if (b->context) {
+        status = run_context(b, number, f, (uint64_t)seed, error);
     } else if (number >= b->first_rival && b->rival[number - b->first_rival] == xgboost) {
         status = run_xgboost(b, f, seed, &training, error);
     } else {
@@ -414,14 +436,15 @@ static void put_runs(basin_record *r, const eval *b, int model) {
         if (!b->classes) basin_record_number(r, "threshold", "%g", f->threshold);
         basin_record_fields(r, "best_epoch=%lld;seconds=%g;cpu_seconds=%g", (long long)f->epoch,
                             f->seconds, f->cpu);
-        if (!b->classes && model == DETECTOR) basin_record_reliability(r, &f->reliability, NULL);
+        if (!b->classes && !b->context && model == DETECTOR)
+            basin_record_reliability(r, &f->reliability, NULL);
     }
     basin_record_end(r);
 }
 
 static void put_model(basin_record *r, const eval *b, int model) {
     double seconds = 0, cpu = 0;
-    bool alone = !b->classes && (model == TREES || model == NETWORK); /* the detector's run */
+    bool alone = model < b->first_rival && model > DETECTOR; /* the detector's run */
     basin_record_row(r);
     basin_record_text(r, "model", model_name(b, model));
     for (const char *const *measure = measures_of(b); *measure; measure++) {
@@ -463,7 +486,13 @@ static void put_result(basin_record *r, const eval *b) {
     if (!b->classes && !b->masks) basin_record_number(r, ".ratio", "%g", o->ratio);
     if (!b->classes) basin_record_text(r, ".trained_on", b->trained_on);
     basin_record_integer(r, ".parameters", b->parameters);
-    if (o->model) {
+    if (b->context) {
+        basin_record_note(r,
+                          "%s: %lld draws of %s labels, %lld columns; percent on other labelled "
+                          "nodes, mean +- population deviation",
+                          b->use.network->path, (long long)b->splits.runs, o->labels,
+                          (long long)basin_context_get_info(b->context)->columns);
+    } else if (o->model) {
         basin_record_note(r, "%s: %s; percent", b->use.network->path,
                           b->masks ? "the file's test nodes" : "all labelled nodes");
         note_seen(r, b->trained, b->validated, "the epoch", "");
@@ -527,23 +556,42 @@ static basin_status prepare(eval *b, basin_error *error) {
     return BASIN_OK;
 }
 
+/* The same where nothing is trained but rivals. */
+static basin_status prepare_context(eval *b, basin_error *error) {
+    basin_network *n = b->use.network;
+    BASIN_TRY(basin_args_context(&b->context, &b->o->args, n, error));
+    snprintf(b->title, sizeof b->title, "in-context");
+    b->rivals =
+        basin_library_present(BASIN_LIBRARY_XGBOOST) ? BASIN_CONTEXT_RIVALS : BASIN_CONTEXT_XGBOOST;
+    memcpy(b->rival, basin_context_rival_name, (size_t)b->rivals * sizeof *b->rival);
+    b->first_rival = 1, b->models = 1 + b->rivals;
+    b->splits.runs = b->o->runs;
+    b->parameters = basin_context_get_info(b->context)->parameters;
+    BASIN_TRY(BASIN_NEW(&b->part, n->nodes, "an evaluation", error));
+    BASIN_TRY(BASIN_NEW(&b->figures, b->models * b->splits.runs, "an evaluation", error));
+    BASIN_TRY(BASIN_NEW(&b->splits.value, b->splits.runs, "an evaluation", error));
+    b->seed = (int64_t)seed_of(b->o);
+    return BASIN_OK;
+}
+
 static basin_status run_split(void *context, int64_t i, basin_error *error) {
     eval *b = context;
     if (!b->o->model) BASIN_TRY(take_split(b, i, error));
     for (int m = 0; m < b->models && !b->splits.stopped; m++) {
-        bool same = !b->classes && (m == TREES || m == NETWORK); /* the detector's run */
+        bool same = m < b->first_rival && m > DETECTOR; /* the detector's run */
         if (!same && is_shown(b, m)) BASIN_TRY(run_model(b, m, i, error));
     }
-    if (!b->splits.stopped && !b->o->model && is_shown(b, 0)) note_split(b, i);
+    if (!b->splits.stopped && !b->o->model && !b->context) note_split(b, i);
     return BASIN_OK;
 }
 
 static basin_status evaluate(eval *b, basin_error *error) {
     options *o = b->o;
+    if (o->context.on && !o->missing) o->missing = "keep";
     o->network.split_train = o->ratio;
     o->network.split_val = (1 - o->ratio) / 3;
     BASIN_TRY(basin_nodes_use_open(&b->use, &o->args, o->model, 0, error));
-    BASIN_TRY(prepare(b, error));
+    BASIN_TRY(o->context.on ? prepare_context(b, error) : prepare(b, error));
     return basin_splits_run(&b->splits, error);
 }
 
@@ -676,6 +724,7 @@ static basin_status check_eval(void *context, basin_error *error) {
     if (b->classes && o->model && basin_training_settings_given(&o->args, NULL))
         return basin_usage(error, "a training setting has no effect with --model, which trains "
                                   "nothing");
+    if (o->context.on) BASIN_TRY(basin_labels_parse(b->labels, o->labels, error));
     if (is_backtest(o) && idle(o))
         return basin_usage(error, "%s has no effect with --%s", idle(o),
                            o->unsupervised ? "unsupervised" : "model, which trains nothing");
@@ -699,6 +748,7 @@ static void put_eval(basin_record *r, const void *context) {
 static void close_eval(void *context) {
     eval *b = context;
     BASIN_FREE(b->part, b->figures, b->splits.value, b->scores);
+    basin_context_close(b->context);
     basin_nodes_use_close(&b->use);
 }
 

@@ -27,14 +27,16 @@ static const basin_option score_table[] = {
     OUTPUT_OPTION,
     BASIN_FLAG(sort, "sort"),
     BASIN_INTEGER(top, "top", "N", 0, 9e15),
-    BASIN_FLAG(unsupervised, "unsupervised"),
+    BASIN_FLAG(unsupervised, "unsupervised", .needs = "in-context=off"),
+    BASIN_CONTEXT_OPTIONS,
     BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740992.0, .needs = "unsupervised=on",
                   .more = true),
-    BASIN_FLAG(explain, "explain", .needs = "top!=0,new=on"),
+    BASIN_FLAG(explain, "explain", .needs = "top!=0,new=on in-context=off"),
     BASIN_INTEGER(reasons, "reasons", "N", 1, 100, .needs = "explain=on", .initial = 3),
-    BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", .needs = "unsupervised=off"),
+    BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL",
+               .needs = "unsupervised=off in-context=off"),
     BASIN_TEXT(base, 0, "base", "FILE", .needs = "unsupervised=off"),
-    PARTS_OPTION("unsupervised=off"),
+    PARTS_OPTION("unsupervised=off in-context=off"),
     BASIN_FLAG(only_new, "new", .needs = "base!="),
     USE_OPTIONS,
 };
@@ -61,11 +63,13 @@ static int higher_first(const void *a, const void *b) {
     return p != q ? (p < q ? 1 : -1) : by_node(a, b);
 }
 
-/* Ranks from 1 from `first` on; equal ones share the better one. Returns how many to print. */
-static int64_t rank(place *list, const double *probability, int64_t first, int64_t nodes,
+/* Ranks from 1 of the nodes from `first` on that have a score; equal ones share the better one.
+ * Returns how many to print. */
+static int64_t rank(place *list, const double *probability, int64_t first, int64_t last,
                     options *o) {
-    nodes -= first;
-    for (int64_t i = 0; i < nodes; i++) list[i] = (place){probability[first + i], first + i, 0};
+    int64_t nodes = 0;
+    for (int64_t i = first; i < last; i++)
+        if (!isnan(probability[i])) list[nodes++] = (place){probability[i], i, 0};
     qsort(list, (size_t)nodes, sizeof *list, higher_first);
     for (int64_t i = 0; i < nodes; i++) {
         bool tie = i && list[i].probability == list[i - 1].probability;
@@ -93,6 +97,8 @@ typedef struct job {
     basin_nodes_explanation **why; /* [count] or NULL */
     int64_t number;                /* explain: of the class; -1: of a detector */
     uint8_t *part;                 /* report: [N] or NULL */
+    basin_context *context;        /* explain --in-context; or NULL */
+    basin_context_explanation *retrieval;
 } job;
 
 /* ---- printing ---- */
@@ -236,7 +242,7 @@ static void put_stamp(basin_record *r, const job *j) {
 static void put_scores(basin_record *r, const void *context) {
     const job *j = context;
     char id[BASIN_MAX_NODE];
-    bool trained = j->use.model != NULL;
+    bool trained = j->use.model != NULL, probable = trained || j->o->context.on;
     put_stamp(r, j);
     if (trained) basin_record_number(r, "threshold", "%g", j->threshold.threshold);
     if (j->o->threshold_for) basin_record_expected(r, &j->threshold, j->o->threshold_for);
@@ -246,7 +252,7 @@ static void put_scores(basin_record *r, const void *context) {
         const place *p = &j->list[i];
         basin_record_row(r);
         basin_record_text(r, "node", basin_network_id(j->network, p->node, id));
-        basin_record_number(r, trained ? "probability" : "energy", "%g",
+        basin_record_number(r, probable ? "probability" : "energy", "%g",
                             rounded(r, p->probability));
         basin_record_integer(r, "rank", p->rank);
         if (trained) basin_record_flag(r, "anomalous", p->probability > j->threshold.threshold);
@@ -394,7 +400,8 @@ static basin_status open_trained(job *j, basin_error *error) {
 }
 
 static basin_status open_all(job *j, basin_error *error) {
-    if (j->o->unsupervised) {
+    if (j->o->unsupervised || j->o->context.on) {
+        if (j->o->context.on && !j->o->missing) j->o->missing = "keep"; /* gaps are known as such */
         BASIN_TRY(basin_nodes_model_open(&j->use, &j->o->args, NULL, error));
         BASIN_TRY(open_graphs(j, 0, error));
     } else {
@@ -428,14 +435,18 @@ static void close_all(void *context) {
     basin_parts_close(j->parts);
     basin_nodes_use_close(&j->use);
     basin_network_close(j->base);
+    basin_context_explanation_free(j->retrieval);
+    basin_context_close(j->context);
     BASIN_FREE(j->probability, j->list, j->part);
 }
 
 static basin_status check_score(void *context, basin_error *error) {
     const options *o = ((job *)context)->o;
-    if (o->unsupervised && o->ranks)
-        return basin_usage(error, "--unsupervised does not run under mpirun or srun");
-    if (!o->unsupervised && o->operands < 2) return basin_usage(error, "needs MODEL FILE...");
+    bool untrained = o->unsupervised || o->context.on;
+    if (untrained && o->ranks)
+        return basin_usage(error, "--%s does not run under mpirun or srun",
+                           o->unsupervised ? "unsupervised" : "in-context");
+    if (!untrained && o->operands < 2) return basin_usage(error, "needs MODEL FILE...");
     return basin_goal_check(o->threshold_for, error);
 }
 
@@ -451,8 +462,10 @@ static basin_status score(void *context, basin_error *error) {
         j->count = basin_int_min(o->top, j->nodes);
         BASIN_TRY(BASIN_NEW(&j->why, j->count, "explanations", error));
     }
-    BASIN_TRY(basin_nodes_probabilities(j->probability, &j->use, j->network, &o->args,
-                                        (uint64_t)o->seed, j->why, j->count, error));
+    BASIN_TRY(o->context.on
+                  ? basin_context_score(j->probability, &o->args, j->network, error)
+                  : basin_nodes_probabilities(j->probability, &j->use, j->network, &o->args,
+                                              (uint64_t)o->seed, j->why, j->count, error));
     if (o->threshold_for)
         BASIN_TRY(basin_nodes_threshold_for(&j->threshold, model, o->threshold_for,
                                             j->probability + j->first, j->nodes, error));
@@ -489,7 +502,7 @@ const basin_command basin_command_node_predict = {
     BASIN_INTEGER(neighbours, "neighbours", "N", 0, 1000000, .initial = 10),                       \
         BASIN_INTEGER(features, "features", "N", 0, 1000000, .initial = 10), BASIN_NODES_OPTIONS
 
-static const basin_option anomaly_explain_table[] = {EXPLAIN_OPTIONS};
+static const basin_option anomaly_explain_table[] = {BASIN_CONTEXT_OPTIONS, EXPLAIN_OPTIONS};
 
 static const basin_option node_explain_table[] = {
     BASIN_TEXT(class_name, 0, "class", "NAME"),
@@ -505,8 +518,12 @@ static void put_energy(basin_record *r, const basin_nodes_explanation *e) {
 
 static void put_explanation(basin_record *r, const void *context) {
     const job *j = context;
-    const basin_nodes_explanation *e = j->why[0];
     char id[BASIN_MAX_NODE], label[BASIN_MAX_NODE];
+    if (j->retrieval) {
+        basin_record_context(r, j->context, j->retrieval, j->network, j->o->neighbours);
+        return;
+    }
+    const basin_nodes_explanation *e = j->why[0];
     basin_record_text(r, "node", basin_network_id(j->network, e->node, id));
     if (j->number >= 0) basin_record_text(r, "class", basin_nodes_class(j->use.model, j->number));
     basin_record_number(r, "probability", "%.4f", e->probability);
@@ -544,14 +561,24 @@ static basin_status explain(void *context, basin_error *error) {
     job *j = context;
     options *o = j->o;
     basin_nodes_use *u = &j->use;
+    bool retrieved = o->context.on;
+    char *name = o->operand[retrieved ? 0 : 1];
     j->number = -1;
-    BASIN_TRY(basin_nodes_use_open(u, &o->args, o->operand[0], 2, error));
+    if (retrieved && !o->missing) o->missing = "keep";
+    if (!retrieved && o->operands < 3) return basin_usage(error, "needs MODEL NODE FILE...");
+    BASIN_TRY(basin_nodes_use_open(u, &o->args, retrieved ? NULL : o->operand[0], retrieved ? 1 : 2,
+                                   error));
     j->network = u->network;
     basin_nodes_explain_options how = {.watch = u->how.watch, .memory = u->how.memory};
-    int64_t node = basin_network_find(u->network, o->operand[1]);
+    int64_t node = basin_network_find(u->network, name);
     if (node < 0 || node >= u->network->nodes)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no node '%s' among %lld", u->network->path,
-                          o->operand[1], (long long)u->network->nodes);
+                          name, (long long)u->network->nodes);
+    if (retrieved) {
+        BASIN_TRY(basin_args_context(&j->context, &o->args, u->network, error));
+        BASIN_TRY(basin_args_store(j->context, &o->args, NULL, error));
+        return basin_context_explain(&j->retrieval, j->context, node, error);
+    }
     if (o->table.classes) {
         BASIN_TRY(o->class_name ? find_class(j, error) : predicted_class(j, node, error));
         how.number = j->number;
@@ -564,7 +591,7 @@ static basin_status explain(void *context, basin_error *error) {
 #define EXPLAINS BASIN_USES(job, .work = explain, .print = put_explanation, .close = close_all)
 
 const basin_command basin_command_anomaly_explain = {
-    BASIN_COMMAND("anomaly explain", anomaly_explain_table), EXPLAINS};
+    BASIN_COMMAND("anomaly explain", anomaly_explain_table), EXPLAINS, .min_operands = 2};
 
 const basin_command basin_command_node_explain = {BASIN_COMMAND("node explain", node_explain_table),
                                                   EXPLAINS};

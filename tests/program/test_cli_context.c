@@ -1,0 +1,114 @@
+/* --in-context of basin anomaly score, explain and eval: labels are stored, nothing is trained. */
+#include <math.h>
+
+#include "program/accounts.h"
+#include "support/xgboost.h"
+
+#define TABLES "accounts.csv transfers.csv --threads 1 --quiet"
+
+/* The accounts once more, changed by an awk program. */
+static void change(void **state, const char *name, const char *how) {
+    char line[PATH_TEXT + 300];
+    snprintf(line, sizeof line, "cd '%s' && awk -F, -v OFS=, '%s' accounts.csv >%s",
+             (const char *)*state, how, name);
+    assert_int_equal(system(line), 0);
+}
+
+TEST(nodes_without_a_label_are_scored) {
+    cJSON *tree = run_json(run(state, "anomaly score --in-context " TABLES " --json"));
+    const cJSON *nodes = json_at(tree, "nodes"), *row;
+    int right = 0;
+    assert_int_equal(cJSON_GetArraySize(nodes), NODES / 10);
+    cJSON_ArrayForEach(row, nodes) {
+        int64_t i = strtoll(cJSON_GetStringValue(json_at(row, "node")) + 3, NULL, 10);
+        double p = json_number(row, "probability");
+        assert_int_equal(i % 10, 9);
+        assert_true(p > 0 && p < 1);
+        right += fraud(i) == (p > 0.5);
+    }
+    assert_true(right >= 28);
+}
+
+/* Scores depend neither on the other queries nor on the order of rows. */
+TEST(a_score_is_of_its_own_row) {
+    change(state, "reversed.csv",
+           "NR == 1 {print; next} {line[NR] = $0} END {for (i = NR; i > 1; i--) print line[i]}");
+    cJSON *a = run_json(run(state, "anomaly score --in-context " TABLES " --json --sort"));
+    cJSON *b =
+        run_json(run(state, "anomaly score --in-context reversed.csv transfers.csv --json --sort"));
+    for (int i = 0; i < NODES / 10; i++) {
+        char at[40];
+        snprintf(at, sizeof at, "nodes.%d.probability", i);
+        assert_true(fabs(json_number(a, at) - json_number(b, at)) < 1e-4);
+    }
+}
+
+TEST(an_explanation_names_labelled_nodes) {
+    cJSON *tree =
+        run_json(run(state, "anomaly explain --in-context acc59 " TABLES " --json --neighbours 5"));
+    assert_true(fraud(59));
+    assert_true(json_number(tree, "probability") > 0.5);
+    assert_true(json_number(tree, "anomalous") > 0.5);
+    assert_string_equal(cJSON_GetStringValue(json_at(tree, "sources.0.label")), "anomalous");
+    assert_true(json_number(tree, "sources.0.share") >= json_number(tree, "sources.4.share"));
+    assert_true(json_number(tree, "sources.0.moves") > 0);
+    assert_int_equal(cJSON_GetArraySize(json_at(tree, "sources")), 5);
+    assert_true(json_at(tree, "sources.0.agrees.0.column") != NULL);
+    for (int b = 0; b < 12; b++) {
+        char begin[40], end[40];
+        snprintf(begin, sizeof begin, "energy.%d.begin", b);
+        snprintf(end, sizeof end, "energy.%d.end", b);
+        assert_true(json_number(tree, end) < json_number(tree, begin));
+    }
+    const program *p = run_ok(state, "anomaly explain --in-context acc59 " TABLES);
+    assert_contains(p->out, "its energy falls in 12 of 12 blocks");
+    assert_contains(p->out, "amount");
+}
+
+TEST(draws_of_labels_are_compared) {
+    program_needs_xgboost();
+    cJSON *tree =
+        run_json(run(state, "anomaly eval " TABLES " --in-context --labels 10:60 --runs 2 --json"));
+    static const char *const model[] = {"in-context", "logistic", "neighbours",
+                                        "xgboost",    "forest",   "bag"};
+    for (int i = 0; i < 6; i++) {
+        char at[60];
+        snprintf(at, sizeof at, "models.%d.model", i);
+        assert_string_equal(cJSON_GetStringValue(json_at(tree, at)), model[i]);
+        snprintf(at, sizeof at, "models.%d.auroc.0", i);
+        assert_true(json_number(tree, at) > 85);
+    }
+    assert_error(run(state, "anomaly eval " TABLES " --in-context --labels 20"), 2, "20:180");
+    assert_error(run(state, "anomaly eval " TABLES " --in-context --labels 20:300"), 1,
+                 "no node of each class");
+}
+
+TEST(labels_that_cannot_be_compared) {
+    change(state, "none.csv", "NR > 1 {$2 = \"\"} {print}");
+    change(state, "normal.csv", "NR > 1 && $2 == 1 {$2 = \"\"} {print}");
+    change(state, "one.csv", "NR > 1 && $2 == 1 && n++ {$2 = \"\"} {print}");
+    change(state, "all.csv", "NR > 1 && $2 == \"\" {$2 = 0} {print}");
+    const char *score = "anomaly score --in-context %s.csv transfers.csv --threads 1 --quiet";
+    assert_error(run(state, score, "none"), 1, "no labels");
+    assert_error(run(state, score, "normal"), 1, "are normal");
+    assert_error(run(state, score, "all"), 1, "nothing to score");
+    const program *p =
+        run_ok(state, "anomaly score --in-context one.csv transfers.csv --threads 1");
+    assert_contains(p->err, "only 1 anomalous node");
+    assert_error(run(state, "anomaly score --in-context --unsupervised " TABLES), 2,
+                 "unsupervised");
+    assert_error(run(state, "anomaly score --passes 2 m.st " TABLES), 2, "--passes");
+    assert_error(run(state, "anomaly score --in-context --weights accounts.csv " TABLES), 1,
+                 "accounts.csv");
+}
+
+/* Gaps and constant columns are columns as others are. */
+TEST(gaps_and_constants_are_allowed) {
+    change(state, "gaps.csv",
+           "NR == 1 {print $0, \"flat\"; next} NR % 3 == 0 {$4 = \"\"} {print $0, 5}");
+    cJSON *tree = run_json(
+        run(state, "anomaly score --in-context gaps.csv transfers.csv --threads 1 --json --top 5"));
+    assert_true(json_number(tree, "nodes.0.probability") > 0.5);
+}
+
+int main(void) { return tests_run(make_table, program_teardown); }
