@@ -16,10 +16,7 @@ bool basin_integer_read(int64_t *value, const char **text);
 double basin_real_read(const char *text, char **end);
 void basin_real_print(char *text, size_t size, int digits, double value);
 
-/* Until the end of the scope, printf in this thread also writes decimal points. */
-#define BASIN_PLAIN_NUMBERS                                                                        \
-    __attribute__((cleanup(basin_numbers_end), unused)) locale_t locale_before_ =                  \
-        basin_numbers_begin()
+/* Between the two, printf in this thread also writes decimal points. */
 locale_t basin_numbers_begin(void);
 void basin_numbers_end(locale_t *before);
 

@@ -8,11 +8,11 @@
 #include "program/cli.h"
 #include "program/verify/verify.h"
 #include "tasks/common/run/settings.h"
-#include "tasks/common/view/svg.h"
+#include "tasks/common/view/document.h"
 
 typedef struct options {
     BASIN_ARGS;
-    const char *weights, *prefix, *hopfield_kind, *svg;
+    const char *weights, *prefix, *hopfield_kind, *page;
     int64_t steps;
     double alpha, tolerance, noise, hopfield_power;
     bool guard, accelerate, self, no_attention, no_hopfield;
@@ -36,7 +36,7 @@ static const basin_option table[] = {
                .text = "relu"),
     BASIN_REAL(hopfield_power, "hopfield-power", "N", 1, 100,
                .needs = "no-hopfield=off hopfield-kind=power", .initial = 3),
-    BASIN_TEXT(svg, 0, "svg", "FILE", .writes = true),
+    BASIN_TEXT(page, 0, "page", "FILE", .writes = true),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTION_SEED_FOR("noise!=0"),
     BASIN_OPTIONS_LAST,
@@ -288,12 +288,9 @@ static basin_status draw(const job *j, basin_error *error) {
                                     .y = y,
                                     .count = points};
     }
-    basin_plot plot = {.title = "Energy descent",
-                       .x_label = "step",
-                       .y_label = "energy",
-                       .line = line,
-                       .lines = lines};
-    return basin_svg_plot(j->o->svg, &plot, error);
+    basin_plot plot = {
+        .title = "Energy descent", .y_label = "energy", .line = line, .lines = lines};
+    return basin_plot_write(j->o->page, &plot, error);
 }
 
 static void put_result(basin_record *r, const void *context) {
@@ -329,7 +326,7 @@ static basin_status finish(void *context, basin_error *error) {
         basin_note(o, "the energy rose in step %d; --guard or a smaller --alpha prevents it",
                    risen);
     if (o->output) BASIN_TRY(write_result(j, error));
-    return o->svg ? draw(j, error) : BASIN_OK;
+    return o->page ? draw(j, error) : BASIN_OK;
 }
 
 static basin_status prepare(void *context, basin_error *error) {

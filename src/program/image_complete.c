@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/sort.h"
 #include "basin/tasks/models.h"
 #include "program/cli.h"
-#include "tasks/common/view/figures.h"
 #include "tasks/pictures/sets/pictures.h"
 
 typedef struct options {
@@ -243,18 +243,36 @@ static basin_status write_completed(const char *path, const job *j, int64_t i,
     return basin_picture_write_png(path, &done->completed, error);
 }
 
+/* Masked, completed and original next to each other, enlarged so that people see small ones. */
+static basin_status draw_strip(basin_picture *strip, const basin_image_complete_result *done,
+                               basin_error *error) {
+    enum { SEEN = 168, GAP = 8 };
+    const basin_picture *part[] = {&done->masked, &done->completed, &done->original};
+    int64_t height = part[0]->height, width = part[0]->width, channels = part[0]->channels;
+    int64_t zoom = basin_int_max(1, SEEN / basin_int_max(height, width));
+    int64_t each = width * zoom + GAP;
+    BASIN_TRY(
+        basin_picture_resize_memory(strip, height * zoom, 3 * each - GAP, (int)channels, error));
+    for (int64_t i = 0; i < strip->height * strip->width; i++) {
+        int64_t y = i / strip->width / zoom, x = i % strip->width, at = x % each / zoom;
+        const uint8_t *pixel = part[x / each]->pixel;
+        for (int64_t c = 0; c < channels; c++)
+            strip->pixel[i * channels + c] =
+                at < width ? pixel[(y * width + at) * channels + c] : 255;
+    }
+    return BASIN_OK;
+}
+
 static basin_status write_results(job *j, int64_t i, const char *name,
                                   const basin_image_complete_result *done, basin_error *error) {
     char path[PATH];
     BASIN_AT_EXIT(basin_picture_free) basin_picture strip = {0};
-    const basin_picture *row[] = {&done->masked, &done->completed, &done->original};
-    int64_t zoom = basin_strip_zoom(done->original.height, done->original.width);
     target(path, j, name, "completed.png");
     BASIN_TRY(write_completed(path, j, i, done, error));
     basin_progress_clear();
     printf("%s\n", path);
     if (j->single) return write_frames(j, name, done, error);
-    BASIN_TRY(basin_strip_draw(&strip, row, 3, 8, zoom, error));
+    BASIN_TRY(draw_strip(&strip, done, error));
     target(path, j, name, "strip.png");
     BASIN_TRY(basin_picture_write_png(path, &strip, error));
     printf("%s\n", path);

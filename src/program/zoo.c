@@ -1,11 +1,11 @@
 /* basin zoo list, descend: published models, and whether their updates go down their energy. */
 #include "program/cli.h"
 #include "program/verify/specimen.h"
-#include "tasks/common/view/svg.h"
+#include "tasks/common/view/document.h"
 
 typedef struct options {
     BASIN_ARGS;
-    const char *svg;
+    const char *page;
     int64_t seeds, steps;
     double scale;
 } options;
@@ -103,7 +103,7 @@ const basin_command basin_command_zoo_list = {BASIN_COMMAND("zoo list", list_tab
 
 static const basin_option descend_table[] = {
     STEPS(NULL),       BASIN_REAL(scale, "scale", "X", 1e-9, 1e9, .initial = 1),
-    SEEDS(NULL),       BASIN_TEXT(svg, 0, "svg", "FILE", .writes = true),
+    SEEDS(NULL),       BASIN_TEXT(page, 0, "page", "FILE", .writes = true),
     BASIN_OPTION_SEED, BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
@@ -118,9 +118,8 @@ typedef struct descent {
 
 static basin_status draw(const descent *d, basin_error *error) {
     basin_plot_line line = {.name = d->model->name, .y = d->run.energy, .count = d->run.steps + 1};
-    basin_plot plot = {
-        .title = d->model->name, .x_label = "step", .y_label = "energy", .line = &line, .lines = 1};
-    return basin_svg_plot(d->o->svg, &plot, error);
+    basin_plot plot = {.title = d->model->name, .y_label = "energy", .line = &line, .lines = 1};
+    return basin_plot_write(d->o->page, &plot, error);
 }
 
 static void put_descent(basin_record *r, const void *context) {
@@ -142,7 +141,7 @@ static basin_status descend(descent *d, const char *path, basin_error *error) {
                                      o->scale, error));
     BASIN_TRY(basin_specimen_judge(&d->verdict, d->model, d->file, (int)o->seeds, (uint64_t)o->seed,
                                    (int)o->steps, error));
-    if (o->svg) BASIN_TRY(draw(d, error));
+    if (o->page) BASIN_TRY(draw(d, error));
     return basin_record_print(o->json, put_descent, d, error);
 }
 

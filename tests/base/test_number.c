@@ -65,9 +65,10 @@ TEST(locales_change_nothing) {
     assert_string_equal(text, "1,5"); /* or nothing is tested */
     check_reals();
     for (int i = 0; i < 2; i++) {
-        BASIN_PLAIN_NUMBERS;
+        locale_t before = basin_numbers_begin();
         snprintf(text, sizeof text, "%.1f", 1.5);
         assert_string_equal(text, "1.5");
+        basin_numbers_end(&before);
     }
     snprintf(text, sizeof text, "%.1f", 1.5);
     assert_string_equal(text, "1,5");

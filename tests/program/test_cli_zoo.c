@@ -69,10 +69,10 @@ TEST_WITH(shows_and_draws, folder_new, folder_remove) {
     assert_contains(p->out, "src/engine/energy/zoo_attention.c");
     run_ok(state, "zoo descend hyperset %s", CASE("hyperset"));
     run_ok(state, "zoo descend drdam %s", CASE("drdam_cos"));
-    p = run_ok(state, "zoo descend hopfield --svg e.svg --seeds 2");
+    p = run_ok(state, "zoo descend hopfield --page e.html --seeds 2");
     assert_field(p->out, "descends", "always");
     char path[PATH_TEXT];
-    FILE *file = fopen(folder_path(path, state, "e.svg"), "rb");
+    FILE *file = fopen(folder_path(path, state, "e.html"), "rb");
     assert_non_null(file);
     fclose(file);
 }

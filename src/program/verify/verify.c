@@ -6,7 +6,6 @@
 #include <stdarg.h>
 
 #include "base/try.h"
-#include "tasks/common/view/figures.h"
 
 static void fail_memory(basin_case *c) {
     basin_graph_fail(c->graph, BASIN_NO_MEMORY, "out of memory");
@@ -252,6 +251,16 @@ static const basin_case_output *find_output(const basin_case *c, const char *nam
     return NULL;
 }
 
+/* The sum of the squares of a - b; b NULL: of a. */
+static double squares(const basin_tensor *a, const basin_tensor *b) {
+    double sum = 0;
+    for (int64_t i = 0; i < basin_shape_count(a->shape); i++) {
+        double off = basin_tensor_at(a, i) - (b ? basin_tensor_at(b, i) : 0);
+        sum += off * off;
+    }
+    return sum;
+}
+
 /* The relative error of `name`; a gradient that nobody computes (an ablation's) is zeros. */
 static basin_status measure(double *distance, const basin_case *c, const char *name,
                             const basin_tensor *want, basin_error *error) {
@@ -268,8 +277,8 @@ static basin_status measure(double *distance, const basin_case *c, const char *n
         BASIN_TRY(basin_plan_read(&got, c->plan, output->value, error));
         if (*output->beside) beside = basin_bundle_find(c->bundle, output->beside);
     }
-    double ratio = beside ? basin_tensor_norm(beside) / basin_tensor_norm(want) : 1;
-    *distance = basin_tensor_distance(&got, want) / (ratio > 1 ? ratio : 1);
+    double size = squares(want, NULL), ratio = beside ? sqrt(squares(beside, NULL) / size) : 1;
+    *distance = sqrt(squares(&got, want) / (size > 0 ? size : 1)) / (ratio > 1 ? ratio : 1);
     return BASIN_OK;
 }
 

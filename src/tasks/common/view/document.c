@@ -5,6 +5,7 @@
 #include <stdarg.h>
 
 #include "base/json.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "basin/version.h"
 #include "tasks/common/pixels/picture.h"
@@ -27,8 +28,7 @@ basin_status basin_document_begin(basin_document *r, const char *path, const cha
     *r = (basin_document){
         .page = path && !basin_text_ends(path, ".json"), .file.file = stdout, .last = ','};
     if (path) BASIN_TRY(basin_writer_create(&r->file, path, error));
-    r->numbers = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
-    r->before = uselocale(r->numbers);
+    r->before = basin_numbers_begin();
     put_viewer(r, false);
     basin_document_put(r, "{'kind':%s,'version':1,'writer':%s,'title':%s,'lead':%s", kind,
                        "Basin " BASIN_VERSION_STRING, title, lead);
@@ -38,8 +38,7 @@ basin_status basin_document_begin(basin_document *r, const char *path, const cha
 basin_status basin_document_end(basin_document *r, basin_error *error) {
     basin_document_put(r, "}\n");
     put_viewer(r, true);
-    uselocale(r->before);
-    if (r->numbers) freelocale(r->numbers);
+    basin_numbers_end(&r->before);
     if (!r->status) return r->file.path ? basin_writer_commit(&r->file, error) : BASIN_OK;
     if (r->file.path) basin_writer_discard(&r->file);
     return basin_fail(error, r->status, "%s", r->error.text);
@@ -128,4 +127,21 @@ void basin_document_picture(basin_document *r, const basin_picture *picture,
                        (long long)picture->width, (long long)picture->height);
     if (alt) basin_document_put(r, "'alt':%s", alt);
     free(bytes);
+}
+
+basin_status basin_plot_write(const char *path, const basin_plot *plot, basin_error *error) {
+    basin_document d;
+    BASIN_TRY(basin_document_begin(&d, path, "plot", plot->title, "", error));
+    basin_document_put(&d,
+                       "'sections':[{'id':'plot','title':'By step','wide':1,'blocks':[{"
+                       "'type':'plots','plots':[{'title':%s,'x':'step','y':%s,'whole':'x',"
+                       "'series':[",
+                       plot->title, plot->y_label);
+    for (const basin_plot_line *line = plot->line; line < plot->line + plot->lines; line++) {
+        basin_document_put(&d, "{'name':%s,'y':", line->name);
+        basin_document_numbers(&d, line->y, line->count);
+        basin_document_put(&d, "}");
+    }
+    basin_document_put(&d, "]}]}]}]");
+    return basin_document_end(&d, error);
 }

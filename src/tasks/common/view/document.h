@@ -15,7 +15,7 @@ typedef struct basin_document {
     char last;           /* what was written last, to know where a comma belongs */
     basin_status status; /* the first error */
     basin_error error;
-    locale_t numbers, before; /* texts have decimal points, whatever the program's locale */
+    locale_t before; /* until the end numbers have decimal points, whatever the program's locale */
 } basin_document;
 
 /* Opens the document up to its first members. `path` NULL: stdout, and bare; one that ends in .json
@@ -45,5 +45,21 @@ void basin_document_picture(basin_document *report, const basin_picture *picture
                             basin_document_form form, const char *alt);
 /* A value of bytes as base64. */
 void basin_document_bytes(basin_document *report, const uint8_t *bytes, size_t size);
+
+/* ---- a page of one plot, of values by step ---- */
+
+typedef struct basin_plot_line {
+    const char *name;
+    const double *y; /* [count] at 0, 1, .. */
+    int64_t count;
+} basin_plot_line;
+
+typedef struct basin_plot {
+    const char *title, *y_label;
+    const basin_plot_line *line; /* [lines] */
+    int lines;
+} basin_plot;
+
+basin_status basin_plot_write(const char *path, const basin_plot *plot, basin_error *error);
 
 #endif
