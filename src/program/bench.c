@@ -1,11 +1,9 @@
 /* basin bench: times the block, its parts and the training step at a given shape. The items take
  * turns, so that a busy neighbour affects them all, and each has a median. */
 #include <sys/resource.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/info.h"
-#include "base/parallel.h"
 #include "base/sort.h"
 #include "base/training.h"
 #include "basin/random.h"
@@ -31,17 +29,10 @@ typedef struct timing {
     basin_expr output[4];
     int outputs;
     double flops; /* of the matrix products of one run; 0 where they are not counted */
-    double bytes; /* that a run without products reads and writes, likewise */
     basin_plan *plan;
     double median, minimum;
     double seconds[MAX_ROUNDS];
 } timing;
-
-/* What the machine can do: operations and bytes per second; 0 where that was not measured. */
-typedef struct machine_limit {
-    double f32, bf16; /* multiply-adds in registers, two operations each */
-    double memory;    /* x = y + a z of arrays that no cache holds: three passes */
-} machine_limit;
 
 typedef struct benchmark {
     bench_shape shape;
@@ -60,8 +51,7 @@ typedef struct benchmark {
     basin_plan_stats training; /* of the training step */
     timing item[MAX_ITEMS];
     int items;
-    int64_t peak;           /* bytes of the process once all has run */
-    machine_limit limit[2]; /* of one thread and of all, on cpu */
+    int64_t peak; /* bytes of the process once all has run */
 } benchmark;
 
 typedef struct options {
@@ -224,11 +214,7 @@ static basin_status add_parts(benchmark *b, const basin_block *block, double pro
         basin_descend(&energy, x, &(basin_descent_spec){.steps = 1, .alpha = 0.1}, NULL);
     double both_ways = 2 * project + pairs;
     const timing part[] = {
-        {"norm",
-         "layer norm",
-         {basin_block_norm(block, x)},
-         1,
-         .bytes = 2.0 * sizeof(float) * (double)basin_shape_count(basin_expr_shape(x))},
+        {"norm", "layer norm", {basin_block_norm(block, x)}, .outputs = 1},
         {"projections",
          "projections Q, K",
          {basin_einsum("bnd,hyd->bnhy", x, block->wq), basin_einsum("bnd,hyd->bnhy", x, block->wk)},
@@ -389,78 +375,6 @@ static basin_status time_items(benchmark *b, int rounds, const basin_watch *watc
     return BASIN_OK;
 }
 
-/* ---- what this machine can do, as the best of short bursts, so that other programs matter
- * little ---- */
-
-enum { BURSTS = 200, ROUNDS = 200000, TRIAD = 2 << 20 /* vectors of an array: beyond caches */ };
-
-typedef float vector __attribute__((vector_size(16)));
-
-typedef struct burst {
-    bool narrow;
-    float *data;  /* [threads, BASIN_MACHINE_PEAK] */
-    double *rate; /* [threads] operations per second of the thread's CPU time */
-    vector *x;    /* [3, TRIAD] */
-} burst;
-
-static void multiply(const void *context, int64_t first, int64_t last) {
-    const burst *b = context;
-    for (int64_t i = first; i < last; i++) {
-        float *data = b->data + i * BASIN_MACHINE_PEAK;
-        uint16_t *word = (uint16_t *)data; /* +-(0.5 to 1) as bfloat16, and pairs as float */
-        for (uint32_t n = 0, r = 1; n < 2 * BASIN_MACHINE_PEAK; n++, r = r * 1664525 + 1013904223)
-            word[n] = (uint16_t)(0x3F00 | (r >> 25) | (r >> 9 & 0x8000));
-        struct timespec start, end;
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &start);
-        double operations = basin_machine_peak(data, b->narrow, ROUNDS);
-        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-        b->rate[i] = operations / ((double)(end.tv_sec - start.tv_sec) +
-                                   1e-9 * (double)(end.tv_nsec - start.tv_nsec));
-    }
-}
-
-static void triad(const void *context, int64_t first, int64_t last) {
-    vector *x = ((const burst *)context)->x;
-    for (int64_t i = first; i < last; i++) x[i] = x[TRIAD + i] + 0.5F * x[2 * TRIAD + i];
-}
-
-static double operations(burst *b, bool narrow, int threads) {
-    double best = 0;
-    b->narrow = narrow;
-    for (int i = 0; i < BURSTS; i++) {
-        double sum = 0;
-        basin_parallel_for(multiply, b, threads, 1, threads);
-        for (int t = 0; t < threads; t++) sum += b->rate[t];
-        best = fmax(best, sum);
-    }
-    return best;
-}
-
-static double bytes(const burst *b, int threads) {
-    double best = INFINITY;
-    for (int i = 0; i < BURSTS / 16; i++) {
-        double start = basin_clock();
-        basin_parallel_for(triad, b, TRIAD, TRIAD / 4 / threads, threads);
-        best = fmin(best, basin_clock() - start);
-    }
-    return 3.0 * TRIAD * sizeof(vector) / best;
-}
-
-static basin_status measure_limits(machine_limit limit[2], int threads, basin_error *error) {
-    BASIN_SCRATCH(float, data, ((size_t)threads * BASIN_MACHINE_PEAK), "the processor's limits",
-                  error);
-    BASIN_SCRATCH(double, rate, threads, "the processor's limits", error);
-    BASIN_SCRATCH(vector, x, (3 * (size_t)TRIAD), "the limit of memory", error);
-    burst b = {.data = data, .rate = rate, .x = x};
-    for (int i = 0; i < 3 * TRIAD; i++) x[i] = (vector){1, 1, 1, 1};
-    for (int i = 0, used = 1; i < 2; i++, used = threads)
-        limit[i] =
-            (machine_limit){.f32 = operations(&b, false, used),
-                            .bf16 = basin_machine_info_now().bf16 ? operations(&b, true, used) : 0,
-                            .memory = bytes(&b, used)};
-    return BASIN_OK;
-}
-
 /* ---- all of it ---- */
 
 static void bench_free(benchmark *b) {
@@ -484,10 +398,9 @@ static basin_status measure(benchmark *b, options *o, basin_error *error) {
     if (o->calls) return BASIN_OK;
     basin_cli_watch_plain(&o->watch, o->quiet);
     BASIN_TRY(time_items(b, (int)o->rounds, &o->watch.watch, error));
-    struct rusage usage; /* before the limits, whose arrays are not the model's */
+    struct rusage usage;
     b->peak = getrusage(RUSAGE_SELF, &usage) ? 0 : 1024 * (int64_t)usage.ru_maxrss;
-    if (strcmp(o->backend, "cpu") != 0) return BASIN_OK;
-    return measure_limits(b->limit, basin_backend_info_of(b->backend).threads, error);
+    return BASIN_OK;
 }
 
 /* ---- results ---- */
@@ -509,28 +422,6 @@ static void put_shape(basin_record *r, const benchmark *bench) {
     basin_record_end(r);
 }
 
-/* The share of the machine's limit that an item reached; 0: not known. */
-static double share(const benchmark *bench, const timing *item) {
-    const machine_limit *all = &bench->limit[1];
-    bool narrow = basin_backend_info_of(bench->backend).storage == BASIN_BF16;
-    double done = item->flops > 0 ? item->flops : item->bytes;
-    double rate = item->flops <= 0 ? all->memory : narrow ? all->bf16 : all->f32;
-    return rate > 0 ? done / item->median / rate : 0;
-}
-
-static void put_limits(basin_record *r, const benchmark *bench) {
-    static const char *const name[] = {"limits, one thread", "limits, all threads"};
-    basin_record_dictionary(r, "limits", NULL);
-    for (int i = 0; i < 2; i++) {
-        const machine_limit *l = &bench->limit[i];
-        basin_record_entry(r, i ? "all_threads" : "one_thread");
-        basin_record_fields(r, "name|=%s;f32_gflops|f32 GFLOP/s=%.1f", name[i], 1e-9 * l->f32);
-        if (l->bf16 > 0) basin_record_number(r, "bf16_gflops|bf16 GFLOP/s", "%.1f", 1e-9 * l->bf16);
-        basin_record_number(r, "memory_gb_s|memory GB/s", "%.1f", 1e-9 * l->memory);
-    }
-    basin_record_end(r);
-}
-
 static void put_items(basin_record *r, const benchmark *bench, int rounds) {
     basin_record_dictionary(r, "items", NULL);
     for (int i = 0; i < bench->items; i++) {
@@ -542,8 +433,6 @@ static void put_items(basin_record *r, const benchmark *bench, int rounds) {
         basin_record_numbers(r, "seconds", item->seconds, rounds);
         if (item->flops > 0)
             basin_record_number(r, "gflops", "%.1f", item->flops / item->median * 1e-9);
-        if (share(bench, item) > 0)
-            basin_record_number(r, "of_limit|of limit", "%.2f", share(bench, item));
     }
     basin_record_end(r);
 }
@@ -572,7 +461,6 @@ static void put_bench(basin_record *r, const void *context) {
     basin_record_text(r, "clock", is_alone(bench) ? "cpu" : "wall");
     basin_record_integer(r, "rounds", o->rounds);
     put_items(r, bench, (int)o->rounds);
-    if (bench->limit->f32 > 0) put_limits(r, bench);
     if (s->nodes) {
         put_rate(r, "edges_per_s|training edges/s", bench, "training", bench->pairs.pairs);
     } else {

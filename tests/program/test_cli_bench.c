@@ -20,12 +20,6 @@ TEST(times_images) {
         assert_true(json_number(tree, "shape.tokens") == 5);
         assert_true(json_number(tree, "training_arena_bytes") > 0);
         assert_true(json_number(tree, "images_per_s") > 0);
-        assert_int_equal(cJSON_HasObjectItem(tree, "limits"), backend); /* of cpu alone */
-        if (!backend) continue;
-        assert_true(json_number(tree, "limits.all_threads.f32_gflops") > 0.1);
-        assert_true(json_number(tree, "limits.one_thread.memory_gb_s") > 0.1);
-        assert_true(json_number(tree, "items.forward.of_limit") > 0);
-        assert_true(json_number(tree, "items.norm.of_limit") > 0);
     }
 }
 
