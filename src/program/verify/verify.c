@@ -104,8 +104,8 @@ basin_expr basin_case_index(basin_case *c, const char *name, int64_t count) {
     return index;
 }
 
-static basin_expr indices(basin_case *c, const int32_t *number, basin_shape shape) {
-    basin_tensor tensor = basin_tensor_view(number, BASIN_I32, shape);
+basin_expr basin_case_indices(basin_case *c, const int32_t *number, int64_t count) {
+    basin_tensor tensor = basin_tensor_view(number, BASIN_I32, BASIN_SHAPE(count));
     return basin_constant(c->graph, &tensor);
 }
 
@@ -118,12 +118,11 @@ basin_pattern basin_case_pairs(basin_case *c, basin_pairs *p, int64_t tokens, co
         basin_graph_fail(c->graph, error.status, "%s", error.text);
         return BASIN_ALL_PAIRS;
     }
-    basin_shape rows = BASIN_SHAPE(tokens + 1), pairs = BASIN_SHAPE(p->pairs);
-    return (basin_pattern){.row = indices(c, p->row, rows),
-                           .key = indices(c, p->key, pairs),
-                           .column = indices(c, p->column, rows),
-                           .query = indices(c, p->query, pairs),
-                           .pair = indices(c, p->pair, pairs)};
+    return (basin_pattern){.row = basin_case_indices(c, p->row, tokens + 1),
+                           .key = basin_case_indices(c, p->key, p->pairs),
+                           .column = basin_case_indices(c, p->column, tokens + 1),
+                           .query = basin_case_indices(c, p->query, p->pairs),
+                           .pair = basin_case_indices(c, p->pair, p->pairs)};
 }
 
 void basin_case_output_add(basin_case *c, basin_expr value, const char *format, ...) {

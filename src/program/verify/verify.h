@@ -43,6 +43,8 @@ basin_expr basin_case_parameter(basin_case *c, const char *name);
 basin_expr basin_case_input_add(basin_case *c, const char *name, int rank);
 /* The integers of "in.NAME" [n], from 0 to count - 1. */
 basin_expr basin_case_index(basin_case *c, const char *name, int64_t count);
+/* Numbers as a constant [count]. */
+basin_expr basin_case_indices(basin_case *c, const int32_t *number, int64_t count);
 /* A list of pairs among tokens, from edges [count, 2], and its constants; free the list. */
 basin_pattern basin_case_pairs(basin_case *c, basin_pairs *pairs, int64_t tokens,
                                const int32_t *edge, int64_t count, int flags);
@@ -64,14 +66,8 @@ int basin_case_steps(basin_case *c);
 basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
                                const basin_expr *trace, int steps, int64_t batch);
 
-/* The builder for a case's name; and those of models.c. */
+/* The builder for a case's name. */
 void basin_case_build(basin_case *c, const char *name);
-void basin_case_build_block(basin_case *c);
-void basin_case_build_image(basin_case *c);
-void basin_case_build_anomaly(basin_case *c);
-void basin_case_build_graphs(basin_case *c);
-void basin_case_build_lagrangians(basin_case *c);
-void basin_case_build_ham(basin_case *c);
 
 typedef struct basin_verdict {
     char name[BASIN_CASE_WORD]; /* of the case */
