@@ -397,15 +397,10 @@ static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
 static basin_status run_baselines(job *j, int64_t repeat, const basin_folds *folds,
                                   basin_error *error) {
     int64_t first = repeat * j->folds;
-    cv_options *o = j->o;
-    if (!j->baseline) return BASIN_OK;
-    if (!o->compute)
-        BASIN_TRY(
-            basin_backend_open(&o->compute, &(basin_compute){.threads = (int)o->threads}, error));
-    for (int64_t f = 0; f < j->folds; f++)
+    for (int64_t f = 0; j->baseline && f < j->folds; f++)
         if (j->result[first + f].done)
-            BASIN_TRY(basin_graphs_baseline(&j->baseline[first + f], &j->set, &folds->fold[f],
-                                            o->compute, error));
+            BASIN_TRY(
+                basin_graphs_baseline(&j->baseline[first + f], &j->set, &folds->fold[f], error));
     return BASIN_OK;
 }
 
@@ -418,7 +413,7 @@ static basin_status run_repeat(void *context, int64_t repeat, basin_error *error
     return run_baselines(j, repeat, &folds, error);
 }
 
-enum { TEST, VALIDATION, CONSTANT, REGRESSION }; /* the rows; the last two are baselines */
+enum { TEST, VALIDATION, CONSTANT, MEMORY }; /* the rows; the last two are baselines */
 
 /* The score of a fold, if it was run and has one. */
 static bool figure(double *value, const void *context, int row, const char *measure, int64_t f) {
@@ -428,7 +423,7 @@ static bool figure(double *value, const void *context, int row, const char *meas
     const basin_graphs_measures *m = row == TEST         ? &r->test
                                      : row == VALIDATION ? &r->validation
                                      : row == CONSTANT   ? &j->baseline[f].constant
-                                                         : &j->baseline[f].regression;
+                                                         : &j->baseline[f].memory;
     *value = basin_graph_score(&j->set, m);
     return r->done && (row != VALIDATION || r->validations) && !isnan(*value);
 }
@@ -474,6 +469,7 @@ static void put_baselines(basin_record *r, const job *j) {
     basin_record_table(r, "baselines",
                        j->paper ? "baselines, on the training graphs:" : "baselines:");
     for (int i = 0; i < 2; i++) {
+        if (!j->baseline->name[i]) continue;
         basin_spread s = spread_of(j, CONSTANT + i, 0, j->o->repeats);
         if (s.deviation < 1e-9 * fabs(s.mean)) s.deviation = 0; /* equal except for rounding */
         basin_record_row(r);

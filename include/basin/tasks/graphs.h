@@ -271,19 +271,18 @@ BASIN_API basin_status basin_graphs_cross_validate(basin_graphs_cv_result *resul
                                                    const basin_folds *folds,
                                                    const basin_graphs_cv_options *spec,
                                                    basin_error *error);
-/* Baselines for a fold, trained on its training graphs and tested on its test graphs; neither uses
- * edges (where nodes have no features, their degrees are used). */
+/* Baselines for a fold, fitted to its training graphs and tested on its test graphs. */
 typedef struct basin_graphs_baseline_result {
     basin_graphs_measures constant; /* the most common class, the mean of each value */
-    basin_graphs_measures
-        regression; /* on the sums of node features over each graph and the number of nodes; on each
-                       node's features where nodes have classes */
-    const char *name[2]; /* "the commonest class", "logistic regression on sums of node features" */
+    /* Kernel ridge regression on counted neighbourhoods, the model's memory by itself; it also has
+     * the validation graphs. For graphs whose nodes have labels, not for classes of nodes. */
+    basin_graphs_measures memory;
+    const char *name[2]; /* of the two; NULL: the set has no such baseline */
 } basin_graphs_baseline_result;
 
 BASIN_API basin_status basin_graphs_baseline(basin_graphs_baseline_result *result,
                                              const basin_graphset *set, const basin_fold *fold,
-                                             basin_backend *backend, basin_error *error);
+                                             basin_error *error);
 
 #ifdef __cplusplus
 }
