@@ -223,7 +223,7 @@ bool basin_mean_interval(double *low, double *high, const double *value, int64_t
 
 /* ---- pictures ---- */
 
-enum { UNIFORM = 7, GAUSSIAN = 11, WIDEST = 11, PRODUCTS = 5 };
+enum { SIDE = 7, PRODUCTS = 5 }; /* of a window */
 
 double basin_psnr(const float *a, const float *b, int64_t count, double range) {
     double sum = 0;
@@ -234,25 +234,15 @@ double basin_psnr(const float *a, const float *b, int64_t count, double range) {
     return 10 * log10(range * range * (double)count / sum);
 }
 
-static int window_fill(double weight[WIDEST], bool gaussian) {
-    int side = gaussian ? GAUSSIAN : UNIFORM;
-    double sum = 0;
-    for (int i = 0; i < side; i++) {
-        double x = (i - side / 2) / 1.5;
-        weight[i] = gaussian ? exp(-0.5 * x * x) : 1;
-        sum += weight[i];
-    }
-    for (int i = 0; i < side; i++) weight[i] /= sum;
-    return side;
-}
+static const double weight = 1.0 / SIDE;
 
 /* The five products of a row, filtered along it: out[p, x]. */
 static void filter_row(double *out /* [PRODUCTS, across] */, const float *a, const float *b,
-                       int64_t across, const double *weight, int side) {
+                       int64_t across) {
     for (int64_t x = 0; x < across; x++) {
         double sum[PRODUCTS] = {0};
-        for (int k = 0; k < side; k++) {
-            double u = (double)a[x + k], v = (double)b[x + k], w = weight[k];
+        for (int k = 0; k < SIDE; k++) {
+            double u = (double)a[x + k], v = (double)b[x + k], w = weight;
             sum[0] += w * u;
             sum[1] += w * v;
             sum[2] += w * u * u;
@@ -263,7 +253,8 @@ static void filter_row(double *out /* [PRODUCTS, across] */, const float *a, con
     }
 }
 
-static double similarity(const double m[PRODUCTS], double range, double unbias) {
+static double similarity(const double m[PRODUCTS], double range) {
+    const double unbias = (double)(SIDE * SIDE) / (SIDE * SIDE - 1);
     double c1 = 0.01 * range * 0.01 * range, c2 = 0.03 * range * 0.03 * range;
     double va = unbias * (m[2] - m[0] * m[0]), vb = unbias * (m[3] - m[1] * m[1]);
     double vab = unbias * (m[4] - m[0] * m[1]);
@@ -272,32 +263,29 @@ static double similarity(const double m[PRODUCTS], double range, double unbias) 
 }
 
 basin_status basin_ssim(double *ssim, const float *a, const float *b, int64_t channels,
-                        int64_t height, int64_t width, double range, bool gaussian,
-                        basin_error *error) {
-    double weight[WIDEST], total = 0;
-    int side = window_fill(weight, gaussian);
-    int64_t across = width - side + 1, down = height - side + 1;
+                        int64_t height, int64_t width, double range, basin_error *error) {
+    double total = 0;
+    int64_t across = width - SIDE + 1, down = height - SIDE + 1;
     if (channels < 1 || across < 1 || down < 1)
         return basin_fail(error, BASIN_BAD_SHAPE,
                           "SSIM of %lld x %lld pixels; the minimum is %d x %d", (long long)height,
-                          (long long)width, side, side);
-    double unbias = gaussian ? 1 : (double)(side * side) / (side * side - 1);
+                          (long long)width, SIDE, SIDE);
     size_t line = (size_t)across * PRODUCTS;
-    double *rows = basin_array_new(line * (size_t)side, sizeof *rows); /* a ring of `side` rows */
+    double *rows = basin_array_new(line * SIDE, sizeof *rows); /* a ring of SIDE rows */
     if (!rows) return basin_fail_memory(error, "SSIM");
     for (int64_t c = 0; c < channels; c++)
         for (int64_t y = 0; y < height; y++) {
             int64_t at = (c * height + y) * width;
-            filter_row(rows + (size_t)(y % side) * line, a + at, b + at, across, weight, side);
-            if (y < side - 1) continue;
+            filter_row(rows + (size_t)(y % SIDE) * line, a + at, b + at, across);
+            if (y < SIDE - 1) continue;
             double sum = 0;
             for (int64_t x = 0; x < across; x++) {
                 double m[PRODUCTS] = {0};
-                for (int k = 0; k < side; k++) {
-                    const double *row = rows + (size_t)((y - side + 1 + k) % side) * line + x;
-                    for (int p = 0; p < PRODUCTS; p++) m[p] += weight[k] * row[p * across];
+                for (int k = 0; k < SIDE; k++) {
+                    const double *row = rows + (size_t)((y - SIDE + 1 + k) % SIDE) * line + x;
+                    for (int p = 0; p < PRODUCTS; p++) m[p] += weight * row[p * across];
                 }
-                sum += similarity(m, range, unbias);
+                sum += similarity(m, range);
             }
             total += sum;
         }

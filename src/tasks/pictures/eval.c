@@ -105,8 +105,8 @@ static basin_status score_picture(state *s, int64_t i, const float *truth, int m
     basin_image_paste(output, output, truth, mask, s->tokens, s->values);
     sum[PSNR * masks] += basin_image_psnr(s->plane, output, truth, c);
     if (s->structure)
-        BASIN_TRY(basin_ssim(&ssim, s->plane[0], s->plane[1], c->channels, c->size, c->size, 1,
-                             false, error));
+        BASIN_TRY(
+            basin_ssim(&ssim, s->plane[0], s->plane[1], c->channels, c->size, c->size, 1, error));
     sum[SSIM * masks] += ssim;
     basin_image_mean_fill(output, truth, mask, c);
     sum[MEAN_PSNR * masks] += basin_image_psnr(s->plane, output, truth, c);

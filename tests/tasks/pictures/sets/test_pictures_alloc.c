@@ -79,7 +79,7 @@ static basin_status write_all(void *folder) {
     basin_status status = basin_picture_resize_memory(&picture, 9, 8, 1, &error);
     for (int k = 0; k < 72 && !status; k++) picture.pixel[k] = (uint8_t)k;
     if (!status) status = basin_picture_write_png(path, &picture, &error);
-    if (!status) status = basin_ssim(&ssim, plane, plane, 1, 8, 8, 1, false, &error);
+    if (!status) status = basin_ssim(&ssim, plane, plane, 1, 8, 8, 1, &error);
     basin_picture_free(&picture);
     return error.status == status ? status : BASIN_BAD_VALUE;
 }
