@@ -1,11 +1,12 @@
 """Real sets: what is prepared for the device, trees and logistic regression beside, and the table.
 
   evaluate.py prepare DATA SETS.npz             features, labels and draws of the public sets (DATA: the folder with anomaly/ and nodes/)
-  evaluate.py trees SETS.npz TREES.json         (and TREES.npz, the bag's scores) XGBoost, forest, extra trees, their mixture, logistic regression, nearest neighbours
-  evaluate.py score SETS.npz OUT.npz LEG MODELS [dev|table|all]    scores of the models (file names, by comma) of LEG/MODEL.safetensors
+  evaluate.py trees SETS.npz TREES.json [labels|none] [PROCESSES]  (and TREES.npz, the bag's scores) XGBoost, forest, extra trees, their mixture, logistic regression, nearest neighbours
+  evaluate.py score SETS.npz OUT.npz LEG MODELS [dev|table|all] [labels|none]    scores of the models (file names, by comma) of LEG/MODEL.safetensors
   evaluate.py kinds OUT.json LEG MODELS [TABLES]                   synthetic tables by kind of label: models, trees, logistic regression
   evaluate.py table SETS.npz TREES.json OUT.npz [TREES.npz]        means, standard errors, differences
 
+labels (the default): with columns of neighbours' labels, for trees and networks alike; none: without.
 DEVELOPMENT sets were named before anything was scored; choices are made on these and on synthetic tables only.
 """
 import json
@@ -21,11 +22,11 @@ MODELS = ('XGBoost', 'forest', 'extra trees', 'bag', 'logistic', 'neighbours')
 
 
 def ranks(X):
-    """Normal scores of average ranks over all rows, and shares of ties, as prior.scores."""
+    """Normal scores of average ranks over the rows with a value (gaps are inf), and shares of ties, as prior.scores."""
     from scipy.special import ndtri
-    R, z, s = X.shape[0], np.empty(X.shape, np.float32), np.empty(X.shape, np.float32)
+    z, s = np.empty(X.shape, np.float32), np.empty(X.shape, np.float32)
     for j in range(X.shape[1]):
-        S = np.sort(X[:, j])
+        S, R = np.sort(X[:, j]), max(1, np.isfinite(X[:, j]).sum())
         lo, hi = np.searchsorted(S, X[:, j]), np.searchsorted(S, X[:, j], side='right')
         z[:, j] = ndtri(np.clip((lo + hi) / (2 * R), 1e-3, 1 - 1e-3))
         s[:, j] = (hi - lo) / R
@@ -38,6 +39,19 @@ def reduce(X, k):
     X = X / (X.std(0) + 1e-6)
     _, V = np.linalg.eigh(X.T.astype(np.float64) @ X)
     return (X @ V[:, ::-1][:, :k]).astype(np.float32)
+
+
+def neighbours(A, y, known):
+    """Labels of other nodes, known in the context: mean over labelled neighbours and over labelled ends of two steps
+    (gaps where there is none), log count of labelled neighbours -> normal scores with nan for gaps, shares of ties."""
+    L = np.stack([y * known, known], 1).astype(np.float64)
+    one = A @ L
+    two = A @ one - np.asarray(A.sum(1)) * L                        # without the way back: a node's own label is never seen
+    mean = [np.where(c[:, 1] > 0, c[:, 0] / np.maximum(c[:, 1], 1), np.inf) for c in (one, two)]
+    X = np.stack([*mean, np.log1p(one[:, 1])], 1)
+    z, s = ranks(X)
+    gap = np.isinf(X)
+    return np.where(gap, np.nan, z), np.where(gap, gap.mean(0), s)
 
 
 def prepare(data, out):
@@ -65,7 +79,7 @@ def prepare(data, out):
         m2 = P @ m1
         X = np.concatenate([x, m1, m2, np.log1p(deg)[:, None]], 1).astype(np.float32)
         z, s = ranks(X)
-        z, s, y = z[keep], s[keep], y[keep]
+        z, s, y, nodes = z[keep], s[keep], y[keep], np.flatnonzero(keep)
         pack[f'{name}.z'], pack[f'{name}.s'], pack[f'{name}.y'] = z.astype(np.float16), s.astype(np.float16), y.astype(np.uint8)
         r = np.random.default_rng(sum(map(ord, name)))
         for n in (200, 1000):
@@ -79,7 +93,13 @@ def prepare(data, out):
                 tr.append(np.r_[p[:20], q[:n - 20]])
                 te.append(rest)
             k = min(map(len, te))
-            pack[f'{name}.tr{n}'], pack[f'{name}.te{n}'] = np.array(tr, np.uint16), np.array([t[:k] for t in te], np.uint16)
+            te = [t[:k] for t in te]
+            pack[f'{name}.tr{n}'], pack[f'{name}.te{n}'], pack[f'{name}.labels{n}'] = np.array(tr, np.uint16), np.array(te, np.uint16), []
+            for a, b in zip(tr, te):                                # columns of neighbours' labels: of a draw its own
+                label, known = np.zeros(N), np.zeros(N)
+                label[nodes[a]], known[nodes[a]] = y[a], 1
+                q = [v[nodes] for v in neighbours(A, label, known)]
+                pack[f'{name}.labels{n}'].append(np.stack(q, 2)[np.r_[a, b]].astype(np.float16))
         print(name, X.shape, f'{100 * y.mean():.1f} % of {len(y)}', [k for k in pack if k.startswith(name + '.')])
     np.savez_compressed(out, **pack)
 
@@ -93,6 +113,12 @@ def tokens(z, s):
         X[:, F, 0, c] = v[:, 3 * F]
     X[:, F, 1:, 1] = 1                                              # share of ties of a column that is not there
     return X
+
+
+def cell(labels):
+    """[N, 3, 2] scores and ties of the columns of neighbours' labels -> their token [N, 1, 3, 3]; the count is marked -1."""
+    z, s = labels.astype(np.float32)[:, None].transpose(3, 0, 1, 2)
+    return np.stack([np.nan_to_num(z), s, ~np.isnan(z) * np.array([1, 1, -1], np.float32)], 3)
 
 
 def jobs(pack, which='all'):
@@ -118,34 +144,47 @@ def calibration(p, y, bins=10):
     return float(sum(abs(p[b == i].sum() - y[b == i].sum()) for i in range(bins)) / len(y))
 
 
-def trees(sets, out):
+def fit(job):
+    """Trees and others on one set: qualities by model, scores of the bag."""
     from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier
     import xgboost as xgb
-    pack, res, bag = np.load(sets), {}, {}
-    for name, n in jobs(pack):
-        y, t0 = pack[f'{name}.y'], time.time()
-        X, rows = pack[f'{name}.z'].astype(np.float32), {m: [] for m in MODELS}
-        bag[f'bag|{name}|{n}'] = []
-        for i, (tr, te) in enumerate(zip(pack[f'{name}.tr{n}'], pack[f'{name}.te{n}'])):
-            a, b, c = X[tr], y[tr], X[te]
-            x = np.mean([xgb.XGBClassifier(n_estimators=k, max_depth=d, learning_rate=l, subsample=.8, colsample_bytree=.6, random_state=i, n_jobs=1).fit(a, b).predict_proba(c)[:, 1]
-                         for k, d, l in ((150, 3, .08), (100, 5, .1), (300, 2, .05))], 0)
-            f = RandomForestClassifier(300, min_samples_leaf=2, random_state=i, n_jobs=1).fit(a, b).predict_proba(c)[:, 1]
-            e = ExtraTreesClassifier(300, min_samples_leaf=2, random_state=i, n_jobs=1).fit(a, b).predict_proba(c)[:, 1]
-            l = np.mean([LogisticRegression(C=v, max_iter=500).fit(a, b).predict_proba(c)[:, 1] for v in (.03, .3)], 0)
-            k = KNeighborsClassifier(10, weights='distance').fit(a, b).predict_proba(c)[:, 1]
-            bag[f'bag|{name}|{n}'].append((x + f + e) / 3)
-            for m, s in zip(MODELS, (x, f, e, (x + f + e) / 3, l, k)):
-                rows[m].append(quality(s, y[te]) + [calibration(s, y[te])])
-        res[f'{name}|{n}'] = rows
-        print(name, n, {m: np.round(np.mean(v, 0), 2).tolist() for m, v in rows.items()}, f'{time.time() - t0:.0f} s', flush=True)
-        json.dump(res, open(out, 'w'))
-        np.savez_compressed(out.replace('.json', '.npz'), **bag)
+    sets, name, n, labels = job
+    pack = np.load(sets)
+    X, y = pack[f'{name}.z'].astype(np.float32), pack[f'{name}.y']
+    bag, rows = [], {m: [] for m in MODELS}
+    for i, (tr, te) in enumerate(zip(pack[f'{name}.tr{n}'], pack[f'{name}.te{n}'])):
+        a, b, c = X[tr], y[tr], X[te]
+        if labels:
+            more = pack[f'{name}.labels{n}'][i, :, :, 0].astype(np.float32)
+            a, c = np.c_[a, more[:n]], np.c_[c, more[n:]]
+        a0, c0 = np.nan_to_num(a), np.nan_to_num(c)                 # for models that know no gaps; the count tells them
+        x = np.mean([xgb.XGBClassifier(n_estimators=k, max_depth=d, learning_rate=l, subsample=.8, colsample_bytree=.6, random_state=i, n_jobs=1).fit(a, b).predict_proba(c)[:, 1]
+                     for k, d, l in ((150, 3, .08), (100, 5, .1), (300, 2, .05))], 0)
+        f = RandomForestClassifier(300, min_samples_leaf=2, random_state=i, n_jobs=1).fit(a, b).predict_proba(c)[:, 1]
+        e = ExtraTreesClassifier(300, min_samples_leaf=2, random_state=i, n_jobs=1).fit(a, b).predict_proba(c)[:, 1]
+        l = np.mean([LogisticRegression(C=v, max_iter=500).fit(a0, b).predict_proba(c0)[:, 1] for v in (.03, .3)], 0)
+        k = KNeighborsClassifier(10, weights='distance').fit(a0, b).predict_proba(c0)[:, 1]
+        bag.append((x + f + e) / 3)
+        for m, s in zip(MODELS, (x, f, e, (x + f + e) / 3, l, k)):
+            rows[m].append(quality(s, y[te]) + [calibration(s, y[te])])
+    return name, n, rows, np.array(bag)
 
 
-def score(sets, out, leg, kinds, which='all'):
+def trees(sets, out, labels='labels', processes='1'):
+    import multiprocessing
+    res, bag, t0 = {}, {}, time.time()
+    work = [(sets, name, n, labels == 'labels') for name, n in jobs(np.load(sets))]
+    with multiprocessing.Pool(int(processes)) as pool:
+        for name, n, rows, scores in pool.imap(fit, work):
+            res[f'{name}|{n}'], bag[f'bag|{name}|{n}'] = rows, scores
+            print(name, n, {m: np.round(np.mean(v, 0), 2).tolist() for m, v in rows.items()}, f'{time.time() - t0:.0f} s', flush=True)
+            json.dump(res, open(out, 'w'))
+            np.savez_compressed(out.replace('.json', '.npz'), **bag)
+
+
+def score(sets, out, leg, kinds, which='all', labels='labels'):
     import torch
     from safetensors.torch import load_file
     from model import Model
@@ -162,11 +201,13 @@ def score(sets, out, leg, kinds, which='all'):
             X = torch.tensor(tokens(*(pack[f'{name}.{k}'].astype(np.float32) for k in 'zs'))).to(dev)
             y, q = torch.tensor(pack[f'{name}.y'].astype(np.float32), device=dev), []
             g = torch.Generator(dev).manual_seed(5)
-            for tr, te in zip(pack[f'{name}.tr{n}'].astype(np.int64), pack[f'{name}.te{n}'].astype(np.int64)):
-                codes = torch.randn(PASSES, 1, X.shape[1], 16, device=dev, generator=g)   # of a pass its own
+            for i, (tr, te) in enumerate(zip(pack[f'{name}.tr{n}'].astype(np.int64), pack[f'{name}.te{n}'].astype(np.int64))):
+                more = torch.tensor(cell(pack[f'{name}.labels{n}'][i])).to(dev) if labels == 'labels' else X[:n + len(te), :0]
+                codes = torch.randn(PASSES, 1, X.shape[1] + more.shape[1], 16, device=dev, generator=g)   # of a pass its own
                 s = []
                 for j in range(0, len(te), 2000):
                     x = X[torch.tensor(np.r_[tr, te[j:j + 2000]], device=dev)]
+                    x = torch.cat([x, torch.cat([more[:n], more[n + j:n + j + 2000]])], 1)
                     with torch.no_grad():
                         s.append(m(x[None].expand(PASSES, -1, -1, -1, -1), y[torch.tensor(tr, device=dev)][None].expand(PASSES, -1), n, codes))
                 q.append(torch.cat(s, 1).mean(0).cpu().numpy())

@@ -204,7 +204,7 @@ def main():
             a, b = v[:, :few].mean(1).tolist(), v[:, few:].mean(1).tolist()
             r['val'].append(dict(frac=frac, tables=tables, mean=a, labels1000=b))
             r['last'] = v
-            print(f'[{time.time() - t0:5.0f}] {name:20s} step {step} tables {tables} loss {torch.stack(r["loss"][-200:]).mean().item():.4f} val log loss %.4f AUROC %.4f AP %.4f; 1,000 labels: %.4f %.4f %.4f' % (*a, *b), flush=True)
+            print(f'[{time.time() - t0:5.0f}] {name:20s} step {step} tables {tables} loss {torch.stack(r["loss"][-200:] or [torch.zeros(())]).mean().item():.4f} val log loss %.4f AUROC %.4f AP %.4f; 1,000 labels: %.4f %.4f %.4f' % (*a, *b), flush=True)
 
     def save():
         for name, r in models.items():
@@ -212,6 +212,8 @@ def main():
             save_file({k: v.half().contiguous() for k, v in r['m'].state_dict().items()}, f'{o.out}/{file(name)}.safetensors',
                       metadata=dict(tables=str(tables), steps=str(steps0 + step)))
 
+    if o.start:
+        check(0.)
     while step < o.steps:
         frac = (time.time() - t0) / o.seconds
         if frac >= 1:
