@@ -1,7 +1,7 @@
 """Weights of pretraining -> the model file that comes with Basin, and a golden case for its C code.
 
   convert.py model WEIGHTS.safetensors models/context.safetensors     float16, with the codes of cells, whatever their shapes
-  convert.py golden tests/golden/context.safetensors                  a small model with drawn weights, and what it computes in float64
+  convert.py golden tests/golden/context/context.safetensors          a small model with drawn weights, and what it computes in float64
 
 A cell's code is drawn in training for every table; here codes are fixed, four per cell, and scores are means over as many of these
 passes as are asked for.

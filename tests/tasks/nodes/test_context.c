@@ -6,7 +6,7 @@
 #include "tasks/nodes/context/context.h"
 #include "tasks/nodes/fraud.h"
 
-#define CASE BASIN_SOURCE "/tests/golden/context.safetensors"
+#define CASE BASIN_SOURCE "/tests/golden/context/context.safetensors"
 
 static double off(const basin_tensor *expected, int64_t at, int64_t step, const double *found,
                   int64_t count) {
