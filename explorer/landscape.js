@@ -342,7 +342,8 @@ export class Landscape {
 
   /** The ends of descents from a grid of side x side starts. */
   async endsOf(side, version) {
-    const steps = 300, ends = new Float32Array(2 * side * side), part = 12 * side; // states of one call
+    const pace = this.pace(), steps = pace.alpha ? 300 : 110, ends = new Float32Array(2 * side * side), part = 12 * side; // states of one call
+    pace.reach *= 3; // only the ends are shown
     for (let first = 0; first < side * side && version === this.version; first += part) {
       const x = new Float32Array(2 * Math.min(part, side * side - first));
       for (let k = 0; k < x.length / 2; k++) {
@@ -350,7 +351,7 @@ export class Landscape {
         x[2 * k] = (((i % side) + 0.5) / side) * 2 * this.range - this.range;
         x[2 * k + 1] = this.range - ((Math.floor(i / side) + 0.5) / side) * 2 * this.range;
       }
-      const path = await this.ask("descend", this.energy({ x, steps, ...this.pace(), noise: 0, seed: 1 }));
+      const path = await this.ask("descend", this.energy({ x, steps, ...pace, noise: 0, seed: 1 }));
       ends.set(path.x.subarray(x.length * steps), 2 * first);
     }
     return ends;
