@@ -72,7 +72,14 @@ download() { # PART URL
     status=$?
     [ $status = 0 ] && { sync "$1" 2>/dev/null || :; } && return
     rm -f "$1"
-    fail "$2: curl failed with status $status"
+    case $status in
+    6) why="the name of the server is not found; is there a network?" ;;
+    7) why="the server cannot be reached" ;;
+    22) why="the server has no such file, or refuses it" ;;
+    28) why="the server did not answer in time" ;;
+    *) why="curl failed" ;;
+    esac
+    fail "$2: $why (status $status of curl)"
 }
 
 # Whether it begins as web pages do: a login, a notice, an error that came with success.

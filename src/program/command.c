@@ -43,9 +43,26 @@ const basin_noun *basin_noun_find(const char *noun) {
     return NULL;
 }
 
+/* The commands of which a verb by itself is the second word, as "'a train', 'b train'". */
+static void find_verb(char *found, size_t size, const char *verb) {
+    size_t used = 0;
+    *found = 0;
+    for (const basin_command *const *at = basin_commands; *at; at++) {
+        const char *second = strchr((*at)->name, ' ');
+        if (!second || strcmp(second + 1, verb) || used >= size) continue;
+        used +=
+            (size_t)snprintf(found + used, size - used, "%s'%s'", used ? ", " : "", (*at)->name);
+    }
+}
+
 static const basin_command *fail_unknown(const char *typed, const char *near, const char *group,
                                          basin_error *error) {
-    if (near)
+    char verbs[200];
+    find_verb(verbs, sizeof verbs, typed);
+    if (*verbs)
+        basin_fail(error, BASIN_BAD_VALUE, "unknown command '%s'; expected one of %s", typed,
+                   verbs);
+    else if (near)
         basin_fail(error, BASIN_BAD_VALUE, "unknown command '%s'; did you mean '%s'?", typed, near);
     else
         basin_fail(error, BASIN_BAD_VALUE, "unknown command '%s' (see 'basin help%s%s')", typed,

@@ -202,6 +202,7 @@ typedef struct job {
     int64_t at, count;               /* the picture that is completed, of how many */
     int64_t done, skipped, replaced; /* pictures; files that were there before */
     bool single;                     /* -o names the one file to write */
+    bool made;                       /* its folder was not there before */
     basin_error first;               /* why the first of the skipped was */
 } job;
 
@@ -427,6 +428,7 @@ static basin_status open_output(job *j, basin_error *error) {
         BASIN_TRY(basin_file_same(&same, output, read, error));
         if (same) return basin_usage(error, "-o %s is read; name another file", output);
     }
+    j->made = !folder && !j->single;
     return j->single ? basin_writer_try(output, error) : basin_folder_make(output, error);
 }
 
@@ -448,7 +450,9 @@ static basin_status complete(void *context, basin_error *error) {
                                   o->operands - first, BASIN_PICTURES_TEST, error));
     BASIN_TRY(masks_open(&j->masks, o->mask, error));
     BASIN_TRY(open_output(j, error));
-    return complete_all(j, error);
+    basin_status status = complete_all(j, error);
+    if (status && j->made) rmdir(o->output); /* stays where something is in it */
+    return status;
 }
 
 static void close_all(void *context) {

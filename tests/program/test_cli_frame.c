@@ -210,6 +210,7 @@ TEST(has_one_flag_for_one_thing) {
 TEST(rejects_wrong_usage) {
     assert_error(run(state, "inof"), 2, "did you mean 'info'?");
     assert_error(run(state, "xyzzy"), 2, "unknown command 'xyzzy'");
+    assert_error(run(state, "train x"), 2, "expected one of 'image train', 'anomaly train'");
     assert_error(run(state, "version"), 2, "did you mean '--version'?");
     assert_error(run(state, "zoo show x"), 2, "did you mean 'zoo list'?");
     assert_error(run(state, "help inof"), 2, "did you mean 'info'?");
