@@ -32,6 +32,18 @@ def code(text, language=None, name=None):
     return f'<pre tabindex="0"><code>{inner}</code></pre>\n'
 
 
+LONG, HEADINGS = 6000, 4  # characters and headings from which on a page has contents
+
+
+def contents(parts):
+    """Links to the headings of the second level, for a long page; else nothing."""
+    listed = [(anchor, heading) for anchor, heading, part in parts if part.startswith("<h2")]
+    if len(listed) < HEADINGS or sum(len(plain(part)) for _, _, part in parts) < LONG:
+        return ""
+    items = "".join(f'<li><a href="#{anchor}">{html.escape(heading)}</a></li>\n' for anchor, heading in listed)
+    return f'<details class="contents" open><summary>On this page</summary>\n<ul>\n{items}</ul></details>\n'
+
+
 class Reader:
     """Turns the Markdown of one file into HTML whose links lead to other pages of the site."""
 
@@ -88,7 +100,8 @@ def page_of(path, text, title=None):
     body, parts = reader.read(text)
     found = [(anchor, heading, plain(part)) for anchor, heading, part in parts if part.strip()]
     title = title or next((heading for _, heading, _ in parts if heading), path)
-    return Page(title, body, found, reader.links)
+    head, mark, rest = body.partition("</h1>\n")
+    return Page(title, head + mark + contents(parts) + rest if mark else body, found, reader.links)
 
 
 def document(path):

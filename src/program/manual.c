@@ -255,6 +255,11 @@ static void print_overview(void) {
 
 /* ---- Markdown ---- */
 
+/* Text of a cell: a bar would end it, and stars would make words between them italic. */
+static void print_cell(const char *text) {
+    for (; *text; text++) printf(strchr("|*", *text) ? "\\%c" : "%c", *text);
+}
+
 static void print_table(const basin_command *command) {
     char name[400];
     option_row row;
@@ -266,9 +271,10 @@ static void print_table(const basin_command *command) {
         if (row.letter == 'h' || !strcmp(row.name, "help-all")) continue;
         option_row_name(name, sizeof name, &row);
         printf("| `");
-        for (const char *at = name; *at; at++) /* a bar would end the cell */
-            printf(*at == '|' ? "\\|" : "%c", *at);
-        printf("` | %s | %s |\n", row.initial, row.help);
+        for (const char *at = name; *at; at++) printf(*at == '|' ? "\\|" : "%c", *at);
+        printf("` | %s | ", row.initial);
+        print_cell(row.help);
+        puts(" |");
     }
     basin_args_free(args);
 }
