@@ -161,9 +161,9 @@ TEST(shows_a_run) {
     assert_true(child >= 0);
     if (child == 0) {
         close(t.ours);
-        const program *p =
-            run(state, "anomaly train accounts.csv transfers.csv --members 4 --epochs 60 -o m 2>%s",
-                t.name);
+        const program *p = run(
+            state, "anomaly train accounts.csv transfers.csv --epochs 300 --patience 300 -o m 2>%s",
+            t.name);
         _exit(p->code);
     }
     close(keep);
