@@ -13,6 +13,10 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
         if(source MATCHES "_(avx2|avx512|avx512bf16|amx)\\.c$")
             set_property(SOURCE ${source} APPEND PROPERTY
                 COMPILE_OPTIONS "${BASIN_FLAGS_${CMAKE_MATCH_1}}")
+        elseif(source MATCHES "/cpu/(attention/kernels|simd/simd_portable)\\.c$"
+            AND CMAKE_BUILD_TYPE STREQUAL "Release")
+            # Only processors older than AVX2 run these: small matters more than fast.
+            set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -Os)
         endif()
     endforeach()
 else()
@@ -20,6 +24,16 @@ else()
     foreach(source IN LISTS BASIN_SOURCES)
         if(source MATCHES "_neonbf16\\.c$")
             set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -march=armv8.2-a+bf16)
+        endif()
+    endforeach()
+endif()
+
+# What compiles expressions runs once per plan: the tables of kernels above leave no room for its loops
+# to be unrolled.
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+    foreach(source IN LISTS BASIN_SOURCES)
+        if(source MATCHES "/engine/(expr|plan|energy|io)/" AND NOT source MATCHES "/plan/run\\.c$")
+            set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -O2)
         endif()
     endforeach()
 endif()
