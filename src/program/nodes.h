@@ -75,7 +75,7 @@ void basin_record_context(basin_record *r, const basin_context *context,
                           int64_t sources);
 /* "20:180", anomalous and normal labels; by class. */
 basin_status basin_labels_parse(int64_t labels[2], const char *text, basin_error *error);
-/* Training nodes: so many of each class, drawn; test nodes: others, at most 4,000. */
+/* Draws labels[c] training nodes of each class c; test nodes are others, at most 4,000. */
 basin_status basin_labels_draw(uint8_t *part /* [N] */, const int64_t labels[2],
                                const basin_network *network, uint64_t seed, uint64_t run,
                                basin_error *error);

@@ -1,6 +1,6 @@
 /* The golden cases, a row each. Models of the zoo: what the file holds beside energies, the end,
  * half the squared distance to "in.target" as the loss, and gradients. The block, the models of the
- * tasks, the Lagrangians and a network have builders of their own. */
+ * tasks, the Lagrangians and a network have other builders. */
 #include <cjson/cJSON.h>
 
 #include "base/info.h"

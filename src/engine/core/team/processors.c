@@ -1,4 +1,4 @@
-/* How many threads a process should have; see team.h. */
+/* The number of threads that a process should have; see team.h. */
 #define _GNU_SOURCE
 #include "engine/core/team/team.h"
 
