@@ -13,16 +13,19 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 from safetensors.torch import load_file
-from evaluate import quality, ranks, tokens
+from evaluate import cell, neighbours, quality, ranks, tokens
 from model import Model
 
 
-def columns(x, e):
-    N = len(x)
+def graph(N, e):
     A = sp.coo_matrix((np.ones(len(e)), (e[:, 0], e[:, 1])), (N, N)).tocsr()
     A = ((A + A.T) > 0).astype(np.float64)
     A.setdiag(0)
     A.eliminate_zeros()
+    return A
+
+
+def columns(x, A):
     deg = np.asarray(A.sum(1)).ravel()
     mean = lambda v: ((A @ v.astype(np.float64)) / np.maximum(deg, 1)[:, None]).astype(np.float32)
     m1 = mean(x)
@@ -51,7 +54,9 @@ def main(basin, path, labels='200', passes='1'):
     codes = weights.pop('codes').float()
     m = Model('three-clamped')
     m.load_state_dict({k: v.float() for k, v in weights.items()})
-    X, theirs = torch.tensor(tokens(*ranks(columns(x, e)))), []
+    A, known_label = graph(len(y), e), np.where(hidden < 0, 0, hidden)
+    more = cell(np.stack(neighbours(A, known_label, (hidden >= 0).astype(np.int64)), 2))
+    X, theirs = torch.tensor(np.concatenate([tokens(*ranks(columns(x, A))), more], 1)), []
     with torch.no_grad():
         for i in range(0, len(node), 500):
             some = torch.cat([X[context], X[node[i:i + 500]]])[None]

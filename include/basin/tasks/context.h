@@ -53,6 +53,11 @@ BASIN_API basin_status basin_context_store(basin_context *context,
                                            const basin_context_options *options,
                                            basin_error *error);
 
+/* Adds or corrects the label (0 or 1) of a node; what is stored is chosen again. After an error
+ * labels are as before. */
+BASIN_API basin_status basin_context_label(basin_context *context, int64_t node, int32_t label,
+                                           basin_error *error);
+
 /* Describes what is stored. Made by the library; fields may be added at the end. */
 typedef struct basin_context_info {
     int64_t parameters;

@@ -68,14 +68,14 @@ TEST(a_cell_has_a_value_and_its_means) {
     basin_network_options keep = {.missing = BASIN_MISSING_KEEP};
     assert_ok(basin_network_from_arrays(&n, &arrays, &keep, &failure));
     assert_ok(basin_cells_open(&c, n, 0, &failure));
-    assert_int_equal(c.cells, 3);
-    assert_int_equal(c.columns, 7);
-    assert_true(c.value[0] == 1 && c.value[2] == 3);           /* own; mean of 2 and 4 */
-    assert_true(c.value[4] == (2.5f + 1.5f) / 2);              /* mean of the means of 1 and 2 */
-    assert_true(c.value[6] == (float)log(3));                  /* two neighbours */
-    assert_true(isnan(c.value[2 * 7 + 1]) && c.value[3] == 5); /* a gap; a mean without it */
-    assert_true(c.value[3 * 7 + 2] == 0 && c.value[3 * 7 + 6] == 0);
-    float row[3 * BASIN_CELL];
+    assert_int_equal(c.cells, 4);
+    assert_int_equal(c.columns, 10);
+    assert_true(c.value[0] == 1 && c.value[2] == 3);    /* own; mean of 2 and 4 */
+    assert_true(c.value[4] == (2.5f + 1.5f) / 2);       /* mean of the means of 1 and 2 */
+    assert_true(c.value[6] == (float)log(3));           /* two neighbours */
+    assert_true(isnan(c.value[21]) && c.value[3] == 5); /* a gap; a mean without it */
+    assert_true(c.value[32] == 0 && c.value[36] == 0);
+    float row[4 * BASIN_CELL];
     basin_cells_rows(row, &c, (const int64_t[]){3}, 1);
     assert_true(fabsf(row[0] - 1.15034938f) < 1e-6f); /* rank 3.5 of 4 */
     assert_true(row[1] == 0.25f && row[2] == 1);
@@ -83,6 +83,39 @@ TEST(a_cell_has_a_value_and_its_means) {
     assert_true(row[2 * BASIN_CELL + 5] == 0 && row[2 * BASIN_CELL + 4] == 1); /* an empty place */
     basin_cells_rows(row, &c, (const int64_t[]){2}, 1);
     assert_true(row[BASIN_CELL] == 0 && row[BASIN_CELL + 1] == 0.25f && row[BASIN_CELL + 2] == 0);
+}
+
+/* A path 0 - 1 - 2 - 3 - 4 and the edge 1 - 3. Counts by one changed label equal those by all. */
+TEST(labels_of_neighbours_are_columns) {
+    BASIN_AT_EXIT(free_network) basin_network *n = NULL;
+    BASIN_AT_EXIT(basin_cells_close) basin_cells c = {0};
+    static const float x[] = {1, 2, 3, 4, 5};
+    static const int32_t end[] = {0, 1, 1, 2, 2, 3, 3, 4, 1, 3};
+    int32_t label[] = {1, -1, 0, -1, 1};
+    basin_edges edges = {end, end + 1, BASIN_I32, 2, 5};
+    basin_network_arrays arrays = {
+        .nodes = 5, .features = 1, .feature = x, .relations = 1, .edges = &edges};
+    assert_ok(basin_network_from_arrays(&n, &arrays, NULL, &failure));
+    assert_ok(basin_cells_open(&c, n, 0, &failure));
+    basin_cells_label(&c, label, -1, -1);
+    /* anomalous and all labelled: neighbours, ends of two steps */
+    static const int64_t vote[] = {0, 0, 0, 1, 1, 2, 1, 2, 0, 0, 2, 2, 1, 2, 1, 2, 0, 0, 0, 1};
+    assert_memory_equal(c.vote, vote, sizeof vote);
+    float row[3 * BASIN_CELL], *entry = row + 2 * BASIN_CELL, value[5 * 7];
+    basin_cells_rows(row, &c, (const int64_t[]){1}, 1);
+    assert_true(entry[2] == 1 && entry[5] == 1 && entry[8] == -1);
+    assert_true(c.value[7 + 4] == 0.5f && c.value[7 + 6] == (float)log(3));
+    assert_true(fabsf(entry[6] - 0.84162123f) < 1e-6f); /* rank 4 of 5, between 3 and 5 */
+    basin_cells_rows(row, &c, (const int64_t[]){0}, 1);
+    assert_true(entry[0] == 0 && entry[2] == 0 &&
+                entry[1] == 0.6f); /* a gap, as of three of five */
+    label[3] = 1;
+    basin_cells_label(&c, label, 3, -1);
+    label[2] = 1;
+    basin_cells_label(&c, label, 2, 0);
+    memcpy(value, c.value, sizeof value);
+    basin_cells_label(&c, label, -1, -1);
+    assert_memory_equal(value, c.value, sizeof value);
 }
 
 /* Two directions in 300 columns, with noise: the first components have them. */

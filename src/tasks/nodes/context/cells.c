@@ -171,7 +171,6 @@ static basin_status own_columns(basin_cells *c, int relation, int64_t totals, in
 
 typedef struct averaging {
     const basin_cells *cells;
-    const basin_relation *relation;
     int hop;
 } averaging;
 
@@ -180,7 +179,7 @@ typedef struct averaging {
 static void average(const void *context, int64_t first, int64_t last) {
     const averaging *a = context;
     const basin_cells *c = a->cells;
-    const basin_relation *r = a->relation;
+    const basin_relation *r = c->relation;
     for (int64_t i = first; i < last; i++)
         for (int64_t f = 0; f < c->own; f++) {
             double sum = 0;
@@ -197,11 +196,72 @@ static void average(const void *context, int64_t first, int64_t last) {
         }
 }
 
-static void fill_degrees(const basin_cells *c, const basin_relation *r) {
+static void fill_degrees(const basin_cells *c) {
+    const basin_relation *r = c->relation;
     for (int64_t i = 0; i < c->network->nodes; i++) {
         int64_t others = 0;
         for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) others += r->col[e] != i;
-        c->value[(i + 1) * c->columns - 1] = (float)log1p((double)others);
+        c->value[i * c->columns + c->degree] = (float)log1p((double)others);
+    }
+}
+
+/* ---- labels of neighbours ---- */
+
+typedef struct counting {
+    const basin_cells *cells;
+    const int32_t *label;
+} counting;
+
+static void count_neighbours(const void *context, int64_t first, int64_t last) {
+    const counting *v = context;
+    const basin_relation *r = v->cells->relation;
+    for (int64_t i = first; i < last; i++) {
+        int64_t *found = v->cells->vote + 4 * i;
+        found[0] = found[1] = 0;
+        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++)
+            if (r->col[e] != i && v->label[r->col[e]] >= 0)
+                found[0] += v->label[r->col[e]], found[1]++;
+    }
+}
+
+/* Paths of two steps, without the way back: a node's own label is never in its own counts. */
+static void count_ends(const void *context, int64_t first, int64_t last) {
+    const counting *v = context;
+    const basin_relation *r = v->cells->relation;
+    for (int64_t i = first; i < last; i++) {
+        int64_t *found = v->cells->vote + 4 * i;
+        found[2] = found[3] = 0;
+        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
+            const int64_t *near = v->cells->vote + INT64_C(4) * r->col[e];
+            if (r->col[e] == i) continue;
+            found[2] += near[0] - (v->label[i] > 0);
+            found[3] += near[1] - (v->label[i] >= 0);
+        }
+    }
+}
+
+static void recount(const basin_cells *c, int64_t node, int64_t anomalous, int64_t known) {
+    const basin_relation *r = c->relation;
+    for (int64_t e = r->row[node]; e < r->row[node + 1]; e++) {
+        int64_t near = r->col[e];
+        if (near == node) continue;
+        c->vote[4 * near] += anomalous, c->vote[4 * near + 1] += known;
+        for (int64_t f = r->row[near]; f < r->row[near + 1]; f++) {
+            int64_t end = r->col[f];
+            if (end == near || end == node) continue;
+            c->vote[4 * end + 2] += anomalous, c->vote[4 * end + 3] += known;
+        }
+    }
+}
+
+static void fill_votes(const void *context, int64_t first, int64_t last) {
+    const basin_cells *c = context;
+    for (int64_t i = first; i < last; i++) {
+        const int64_t *found = c->vote + 4 * i;
+        float *value = c->value + i * c->columns + c->degree + 1;
+        for (int k = 0; k < 2; k++, found += 2)
+            value[k] = found[1] ? (float)((double)found[0] / (double)found[1]) : NAN;
+        value[2] = (float)log1p((double)c->vote[4 * i + 1]);
     }
 }
 
@@ -214,10 +274,17 @@ static int gaps_last(const void *a, const void *b) {
     return BASIN_COMPARE(x, y);
 }
 
+/* A range of columns. */
+typedef struct sorting {
+    const basin_cells *cells;
+    int64_t first;
+} sorting;
+
 static void sort_columns(const void *context, int64_t first, int64_t last) {
-    const basin_cells *c = context;
+    const sorting *range = context;
+    const basin_cells *c = range->cells;
     double step = (double)c->network->nodes / (double)c->sample;
-    for (int64_t k = first; k < last; k++) {
+    for (int64_t k = range->first + first; k < range->first + last; k++) {
         float *sorted = c->sorted + k * c->sample;
         for (int64_t i = 0; i < c->sample; i++)
             sorted[i] = c->value[(int64_t)((double)i * step) * c->columns + k];
@@ -279,28 +346,38 @@ void basin_cells_rows(float *row, const basin_cells *c, const int64_t *node, int
             double p = (double)(below + upto) / (2 * R);
             entry[0] = (float)normal_score(fmin(fmax(p, 1e-3), 1 - 1e-3));
             entry[1] = (float)((double)(upto - below) / R);
-            entry[2] = c->grouped ? 1 : -1;
+            entry[2] = c->grouped && k != c->degree + BASIN_CELL_VOTES ? 1 : -1;
         }
     }
 }
 
 int64_t basin_cells_place(const basin_cells *c, int64_t column) {
     if (!c->grouped) return column * BASIN_CELL_ENTRY;
-    if (column == c->columns - 1) return c->own * BASIN_CELL;
+    if (column == c->degree) return c->own * BASIN_CELL;
+    if (column > c->degree)
+        return (c->own + 1) * BASIN_CELL + (column - c->degree - 1) * BASIN_CELL_ENTRY;
     return column % c->own * BASIN_CELL + column / c->own * BASIN_CELL_ENTRY;
 }
 
 double basin_cells_value(const basin_cells *c, int64_t node, int64_t column) {
     double x = (double)c->value[node * c->columns + column];
-    if (c->grouped && column == c->columns - 1) return expm1(x);
+    if (c->grouped && column > c->degree && column < c->columns - 1) return x;
+    if (c->grouped && column >= c->degree) return expm1(x);
     int64_t F = c->network->feature ? c->network->features : 0, own = column % c->own;
     return c->components || own < F ? x : basin_facts_value(&c->network->facts, own - F, x);
 }
 
 const char *basin_cells_name(char text[BASIN_MAX_REASON], const basin_cells *c, int64_t column) {
+    static const char *const vote[] = {"anomalies among labelled neighbours",
+                                       "anomalies among labelled, 2 hops away",
+                                       "labelled neighbours"};
     const basin_network *n = c->network;
     int64_t F = n->feature ? n->features : 0;
-    bool degree = c->grouped && column == c->columns - 1;
+    bool degree = c->grouped && column == c->degree;
+    if (c->grouped && column > c->degree) {
+        snprintf(text, BASIN_MAX_REASON, "%s", vote[column - c->degree - 1]);
+        return text;
+    }
     int64_t own = degree ? F : column % c->own, hop = degree ? 0 : column / c->own;
     if (c->components && !degree) {
         snprintf(text, BASIN_MAX_REASON, "component %lld%s", (long long)own + 1,
@@ -315,8 +392,14 @@ const char *basin_cells_name(char text[BASIN_MAX_REASON], const basin_cells *c, 
 
 /* ---- opening ---- */
 
+static void rank_votes(const basin_cells *c) {
+    basin_parallel_for(fill_votes, c, c->network->nodes, 4096, 0);
+    basin_parallel_for(sort_columns, &(sorting){c, c->degree + 1}, BASIN_CELL_VOTES, 1, 0);
+}
+
 static basin_status check_memory(const basin_cells *c, size_t memory, basin_error *error) {
-    double bytes = (double)c->columns * (double)(c->network->nodes + c->sample) * sizeof *c->value;
+    double bytes = (double)c->columns * (double)(c->network->nodes + c->sample) * sizeof *c->value +
+                   (c->grouped ? 4.0 * (double)c->network->nodes * sizeof *c->vote : 0);
     if (!memory || bytes <= (double)memory) return BASIN_OK;
     return basin_fail(error, BASIN_NO_MEMORY,
                       "%s: %lld columns of %lld nodes take %.1f GiB, of %.1f allowed",
@@ -328,7 +411,7 @@ basin_status basin_cells_open(basin_cells *c, const basin_network *n, size_t mem
                               basin_error *error) {
     int main = basin_network_main_relation(n);
     const basin_relation *r = main >= 0 ? &n->relation[main] : NULL;
-    *c = (basin_cells){.network = n, .grouped = r && r->edges > 0};
+    *c = (basin_cells){.network = n, .relation = r, .grouped = r && r->edges > 0};
     int64_t totals = c->grouped ? basin_node_facts_width(n, 1) : 0;
     int64_t all = (n->feature ? n->features : 0) + totals;
     if (!r && n->relations)
@@ -337,22 +420,38 @@ basin_status basin_cells_open(basin_cells *c, const basin_network *n, size_t mem
         return basin_fail(error, BASIN_BAD_VALUE, "%s: neither features nor edges", n->path);
     c->components = all > MAX_OWN ? all : 0;
     c->own = c->components ? COMPONENTS : all;
-    c->columns = c->grouped ? BASIN_CELL_COLUMNS * c->own + 1 : c->own;
-    c->cells = c->grouped ? c->own + 1 : basin_int_ceil(c->own, BASIN_CELL_COLUMNS);
+    c->degree = c->grouped ? BASIN_CELL_COLUMNS * c->own : c->own;
+    c->columns = c->degree + (c->grouped ? 1 + BASIN_CELL_VOTES : 0);
+    c->cells = c->grouped ? c->own + 2 : basin_int_ceil(c->own, BASIN_CELL_COLUMNS);
     c->sample = basin_int_min(n->nodes, SAMPLE);
     BASIN_TRY(check_memory(c, memory, error));
     BASIN_TRY(BASIN_NEW_RAW(&c->value, n->nodes * c->columns, what, error));
     BASIN_TRY(BASIN_NEW_RAW(&c->sorted, c->sample * c->columns, what, error));
     BASIN_TRY(BASIN_NEW_RAW(&c->known, c->columns, what, error));
+    if (c->grouped) BASIN_TRY(BASIN_NEW(&c->vote, 4 * n->nodes, what, error));
     BASIN_TRY(own_columns(c, main, totals, all, error));
     for (int hop = 1; hop < BASIN_CELL_COLUMNS && c->grouped; hop++)
-        basin_parallel_for(average, &(averaging){c, r, hop}, n->nodes, 256, 0);
-    if (c->grouped) fill_degrees(c, r);
-    basin_parallel_for(sort_columns, c, c->columns, 1, 0);
+        basin_parallel_for(average, &(averaging){c, hop}, n->nodes, 256, 0);
+    if (c->grouped) fill_degrees(c);
+    basin_parallel_for(sort_columns, &(sorting){c, 0}, c->degree + c->grouped, 1, 0);
+    if (c->grouped) rank_votes(c);
     return BASIN_OK;
 }
 
+void basin_cells_label(const basin_cells *c, const int32_t *label, int64_t node, int32_t before) {
+    const counting v = {c, label};
+    int64_t nodes = c->network->nodes;
+    if (!c->grouped) return;
+    if (node < 0) {
+        basin_parallel_for(count_neighbours, &v, nodes, 256, 0);
+        basin_parallel_for(count_ends, &v, nodes, 256, 0);
+    } else {
+        recount(c, node, (label[node] > 0) - (before > 0), (label[node] >= 0) - (before >= 0));
+    }
+    rank_votes(c);
+}
+
 void basin_cells_close(basin_cells *c) {
-    BASIN_FREE(c->value, c->sorted, c->known);
+    BASIN_FREE(c->value, c->sorted, c->known, c->vote);
     *c = (basin_cells){0};
 }

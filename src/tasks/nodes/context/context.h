@@ -14,34 +14,44 @@
 
 /* ---- cells.c ----
  * A cell holds three columns: a node's value, the mean over its neighbours and the mean over two
- * hops. The last cell holds the logarithm of the degree and two empty places. Without edges a cell
- * holds three unrelated columns. An entry of a column has three numbers: the normal score of its
+ * hops. The last cells hold the logarithm of the degree and two empty places; and the labels of
+ * neighbours: the share of anomalies among the labelled ones, among labelled ends of two steps, and
+ * the logarithm of the number of labelled neighbours. A node's own label is never in them. Without
+ * edges a cell holds three unrelated columns. An entry of a column has three numbers: the normal score of its
  * rank, the share of rows with the same value, and a mark: 0 for a gap or an empty place, 1 in a
- * group, -1 for an unrelated column. */
+ * group, -1 for an unrelated column and for the number of labelled neighbours. */
 
 enum {
     BASIN_CELL_COLUMNS = 3,
     BASIN_CELL_ENTRY = 3,
+    BASIN_CELL_VOTES = 3, /* columns of neighbours' labels */
     BASIN_CELL = BASIN_CELL_COLUMNS * BASIN_CELL_ENTRY,
 };
 
 typedef struct basin_cells {
     const basin_network *network;
+    const basin_relation *relation;
     int64_t own;        /* columns of a node before means */
-    int64_t columns;    /* with means, and with the degree */
+    int64_t degree;     /* the column of it; `own` without edges */
+    int64_t columns;    /* with means, the degree and neighbours' labels */
     int64_t cells;      /* of a row, without the label's */
     int64_t components; /* own columns are principal components of that many; 0: they are not */
     bool grouped;       /* cells of a graph; else of unrelated columns */
-    float *value;       /* [N, columns] own, means, means over two hops, degree; NaN: a gap */
+    float *value;       /* [N, columns] own, means, means over two hops, degree, labels; NaN: a gap */
     int64_t sample;     /* rows that ranks refer to */
     float *sorted;      /* [columns, sample] ascending, gaps at the end */
     int64_t *known;     /* [columns] of the sample without gaps */
+    int64_t *vote;      /* [N, 4] anomalous and all labelled neighbours, and ends of two steps */
 } basin_cells;
 
 /* `memory`: bytes that may be used; 0: any number. To be freed even after an error. */
 basin_status basin_cells_open(basin_cells *cells, const basin_network *network, size_t memory,
                               basin_error *error);
 void basin_cells_close(basin_cells *cells);
+/* Fills the columns of neighbours' labels from labels [N], -1: unknown; once they are filled, after
+ * the label of `node` has changed from `before`. `node` -1: from all labels. */
+void basin_cells_label(const basin_cells *cells, const int32_t *label, int64_t node,
+                       int32_t before);
 /* Rows of nodes, [count, cells, BASIN_CELL]. */
 void basin_cells_rows(float *row, const basin_cells *cells, const int64_t *node, int64_t count);
 /* Where the entry of a column is in a row; its value for a node, as in the table or a mean of such;
@@ -95,8 +105,12 @@ basin_status basin_context_net_look(basin_context_look *look, basin_context_net 
 
 struct basin_context {
     basin_context_net *net;
-    basin_cells cells;
+    basin_network *ordered; /* the network in the order of ids; NULL: it is */
+    int64_t *place;         /* [N] of the network's nodes in the ordered one; NULL: theirs */
+    basin_cells cells;      /* of the ordered network; so are nodes below */
     basin_context_info info;
+    int64_t max_labels; /* to be stored */
+    int32_t *known;     /* [N] labels */
     int64_t stored;
     int64_t *node;  /* [stored] */
     int32_t *label; /* [stored] */
@@ -105,6 +119,10 @@ struct basin_context {
     int64_t pass;   /* whose codes are in the net; -1: none */
     const basin_watch *watch;
 };
+
+/* Rows of the caller's nodes, [count, cells, BASIN_CELL]. */
+void basin_context_rows(float *row, const basin_context *context, const int64_t *node,
+                        int64_t count);
 
 /* ---- rivals.c ---- */
 

@@ -32,10 +32,17 @@ static void forget(basin_context *c) {
     c->stored = 0, c->pass = -1;
 }
 
-void basin_context_close(basin_context *c) {
-    if (!c) return;
+static void close_network(basin_context *c) {
     forget(c);
     basin_cells_close(&c->cells);
+    basin_network_close(c->ordered);
+    BASIN_FREE(c->place, c->known);
+    c->ordered = NULL, c->place = NULL, c->known = NULL;
+}
+
+void basin_context_close(basin_context *c) {
+    if (!c) return;
+    close_network(c);
     basin_context_net_close(c->net);
     free(c);
 }
@@ -47,17 +54,53 @@ const char *basin_context_column(char text[BASIN_MAX_COLUMN], const basin_contex
     return basin_cells_name(text, &c->cells, column);
 }
 
+/* Scores do not depend on the order of rows: all is done in the order of ids. */
+static basin_status open_network(basin_context *c, const basin_network *network, size_t memory,
+                                 basin_error *error) {
+    BASIN_TRY(basin_network_ordered(&c->ordered, network, error));
+    if (c->ordered) {
+        BASIN_TRY(BASIN_NEW_RAW(&c->place, network->nodes, what, error));
+        for (int64_t i = 0; i < network->nodes; i++) c->place[c->ordered->origin[i]] = i;
+    }
+    BASIN_TRY(BASIN_NEW_RAW(&c->known, network->nodes, what, error));
+    return basin_cells_open(&c->cells, c->ordered ? c->ordered : network, memory, error);
+}
+
+static int64_t place_of(const basin_context *c, int64_t node) {
+    return c->place ? c->place[node] : node;
+}
+
+static int64_t number_of(const basin_context *c, int64_t place) {
+    return c->ordered ? c->ordered->origin[place] : place;
+}
+
+void basin_context_rows(float *row, const basin_context *c, const int64_t *node, int64_t count) {
+    int64_t width = c->cells.cells * BASIN_CELL;
+    for (int64_t i = 0; i < count; i++)
+        basin_cells_rows(row + i * width, &c->cells, &(int64_t){place_of(c, node[i])}, 1);
+}
+
 basin_status basin_context_read(basin_context *c, const basin_network *network, size_t memory,
                                 basin_error *error) {
-    forget(c);
-    basin_cells_close(&c->cells);
-    BASIN_TRY_OR(basin_cells_open(&c->cells, network, memory, error), basin_cells_close(&c->cells));
+    close_network(c);
+    BASIN_TRY_OR(open_network(c, network, memory, error), close_network(c));
     c->info.columns = c->cells.columns, c->info.cells = c->cells.cells;
     c->info.reduced = c->cells.components;
     return BASIN_OK;
 }
 
 /* ---- labels ---- */
+
+static basin_status check_nodes(const basin_context *c, const int64_t *node, int64_t count,
+                                basin_error *error) {
+    if (!c->stored) return basin_fail(error, BASIN_BAD_VALUE, "no labels were stored");
+    for (int64_t i = 0; i < count; i++)
+        if (node[i] < 0 || node[i] >= c->cells.network->nodes)
+            return basin_fail(error, BASIN_BAD_VALUE, "%s: no node %lld among %lld",
+                              c->cells.network->path, (long long)node[i],
+                              (long long)c->cells.network->nodes);
+    return BASIN_OK;
+}
 
 /* Labelled nodes of both classes, in a drawn order. */
 typedef struct labelled {
@@ -68,13 +111,8 @@ static void labelled_free(labelled *l) { BASIN_FREE(l->node[0], l->node[1]); }
 
 static basin_status find_labels(labelled *l, const basin_network *n, const int32_t *label,
                                 basin_error *error) {
-    for (int64_t i = 0; i < n->nodes && label; i++) {
-        if (label[i] > 1)
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: label %d of node %lld; expected 0, 1 or none", n->path,
-                              (int)label[i], (long long)i);
+    for (int64_t i = 0; i < n->nodes; i++)
         if (label[i] >= 0) l->count[label[i]]++;
-    }
     if (l->count[0] + l->count[1] == 0)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: no labels; needs normal and anomalous nodes to compare with",
@@ -147,28 +185,61 @@ static basin_status choose(basin_context *c, labelled *l, int64_t places, basin_
     return BASIN_OK;
 }
 
+/* Stores what is known. */
+static basin_status take_labels(basin_context *c, basin_error *error) {
+    BASIN_AT_EXIT(labelled_free) labelled l = {0};
+    forget(c);
+    BASIN_TRY(find_labels(&l, c->cells.network, c->known, error));
+    int64_t usual = basin_int_min(BASIN_CONTEXT_LABELS, MAX_STORED_CELLS / (c->cells.cells + 1));
+    int64_t places = c->max_labels ? c->max_labels : basin_int_max(usual, MIN_LABELS);
+    BASIN_TRY_OR(choose(c, &l, places, error), forget(c));
+    c->odds = log((double)l.count[1] / (double)l.count[0]);
+    basin_cells_rows(c->row, &c->cells, c->node, c->stored);
+    return BASIN_OK;
+}
+
 basin_status basin_context_store(basin_context *c, const basin_context_options *options,
                                  basin_error *error) {
     static const basin_context_options none = {0};
     const basin_context_options *o = options ? options : &none;
     const basin_network *n = c->cells.network;
     basin_context_shape shape = basin_context_net_shape(c->net);
-    BASIN_AT_EXIT(labelled_free) labelled l = {0};
     if (!n) return basin_fail(error, BASIN_BAD_VALUE, "labels of a network that was not read");
     if (o->labels < 0 || o->labels == 1 || o->passes < 0 || o->passes > shape.passes)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%lld labels, %lld passes; expected 2 or more, and at most %lld passes",
                           (long long)o->labels, (long long)o->passes, (long long)shape.passes);
-    forget(c);
-    c->watch = o->watch;
+    c->watch = o->watch, c->max_labels = o->labels;
     c->info.passes = o->passes ? o->passes : 1;
-    BASIN_TRY(find_labels(&l, n, o->label ? o->label : n->label, error));
-    int64_t usual = basin_int_min(BASIN_CONTEXT_LABELS, MAX_STORED_CELLS / (c->cells.cells + 1));
-    int64_t places = o->labels ? o->labels : basin_int_max(usual, MIN_LABELS);
-    BASIN_TRY_OR(choose(c, &l, places, error), forget(c));
-    c->odds = log((double)l.count[1] / (double)l.count[0]);
-    basin_cells_rows(c->row, &c->cells, c->node, c->stored);
-    return BASIN_OK;
+    for (int64_t i = 0; i < n->nodes; i++) {
+        int32_t y = o->label ? o->label[number_of(c, i)] : n->label ? n->label[i] : -1;
+        c->known[i] = y < 0 ? -1 : y;
+        if (y > 1)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: label %d of node %lld; expected 0, 1 or none", n->path, (int)y,
+                              (long long)number_of(c, i));
+    }
+    basin_cells_label(&c->cells, c->known, -1, -1);
+    return take_labels(c, error);
+}
+
+basin_status basin_context_label(basin_context *c, int64_t node, int32_t label,
+                                 basin_error *error) {
+    BASIN_TRY(check_nodes(c, &node, 1, error));
+    int64_t i = place_of(c, node);
+    int32_t before = c->known[i];
+    if (label < 0 || label > 1)
+        return basin_fail(error, BASIN_BAD_VALUE, "label %d; expected 0 or 1", (int)label);
+    if (label == before) return BASIN_OK;
+    c->known[i] = label;
+    basin_cells_label(&c->cells, c->known, i, before);
+    basin_status status = take_labels(c, error);
+    if (!status) return BASIN_OK;
+    basin_error again; /* what it was: a class needs a label, memory was there */
+    c->known[i] = before;
+    basin_cells_label(&c->cells, c->known, i, label);
+    (void)take_labels(c, &again);
+    return status;
 }
 
 /* ---- scores ---- */
@@ -179,17 +250,6 @@ static basin_status encode(basin_context *c, int64_t pass, basin_error *error) {
     BASIN_TRY(
         basin_context_net_store(c->net, c->row, c->label, c->stored, c->cells.cells, pass, error));
     c->pass = pass;
-    return BASIN_OK;
-}
-
-static basin_status check_nodes(const basin_context *c, const int64_t *node, int64_t count,
-                                basin_error *error) {
-    if (!c->stored) return basin_fail(error, BASIN_BAD_VALUE, "no labels were stored");
-    for (int64_t i = 0; i < count; i++)
-        if (node[i] < 0 || node[i] >= c->cells.network->nodes)
-            return basin_fail(error, BASIN_BAD_VALUE, "%s: no node %lld among %lld",
-                              c->cells.network->path, (long long)node[i],
-                              (long long)c->cells.network->nodes);
     return BASIN_OK;
 }
 
@@ -208,7 +268,7 @@ basin_status basin_context_predict(double *probability, basin_context *c, const 
             int64_t some = basin_int_min(BATCH, count - first);
             if (basin_watch_stopped(c->watch))
                 return basin_fail(error, BASIN_BAD_VALUE, "stopped; nothing was kept");
-            basin_cells_rows(row, &c->cells, node + first, some);
+            basin_context_rows(row, c, node + first, some);
             BASIN_TRY(basin_context_net_predict(ratio, c->net, row, some, error));
             for (int64_t i = 0; i < some; i++) probability[first + i] += ratio[i] / (double)passes;
             basin_watch_progress(c->watch, "scoring", pass * count + first + some, passes * count,
@@ -245,6 +305,7 @@ static void compare(basin_context_source *s, const basin_context *c, int64_t que
         s->value[i] = basin_cells_value(&c->cells, s->node, s->column[i]);
         s->asked[i] = basin_cells_value(&c->cells, query, s->column[i]);
     }
+    s->node = number_of(c, s->node);
 }
 
 static basin_status explain(basin_context_explanation *e, basin_context *c, basin_error *error) {
@@ -256,7 +317,7 @@ static basin_status explain(basin_context_explanation *e, basin_context *c, basi
     BASIN_SCRATCH(basin_ranked, list, c->stored, what, error);
     basin_context_look look = {
         .energy = found, .share = found + 2 * e->blocks, .move = found + 2 * e->blocks + c->stored};
-    basin_cells_rows(row, &c->cells, &e->node, 1);
+    basin_context_rows(row, c, &e->node, 1);
     for (int64_t pass = 0; pass < passes; pass++) {
         BASIN_TRY(encode(c, pass, error));
         BASIN_TRY(basin_context_net_look(&look, c->net, row, error));
@@ -277,7 +338,7 @@ static basin_status explain(basin_context_explanation *e, basin_context *c, basi
                                     .label = c->label[at],
                                     .share = share[at],
                                     .move = share[c->stored + at]};
-        compare(s, c, e->node, row, c->row + at * width);
+        compare(s, c, place_of(c, e->node), row, c->row + at * width);
     }
     return BASIN_OK;
 }

@@ -6,22 +6,27 @@
 enum { BATCH = 1024, TREES = 300, NEIGHBOURS = 10, ITERATIONS = 30 };
 static const char what[] = "a rival";
 
-const char *const basin_context_rival_name[] = {"logistic", "neighbours", "xgboost", "forest",
-                                                "bag"};
+const char *const basin_context_rival_name[] = {"logistic regression", "nearest neighbours",
+                                                "XGBoost", "forest", "bag"};
 
 /* Scores of all columns, a row after the other. */
 typedef struct table {
-    float *x; /* [rows, columns] */
+    float *x;  /* [rows, columns] */
+    float gap; /* in place of a missing value */
     uint8_t *label;
     int64_t rows, columns;
 } table;
 
 static void table_free(table *t) { BASIN_FREE(t->x, t->label); }
 
-static void copy_scores(float *x, const basin_context *c, const float *row, int64_t rows) {
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t k = 0; k < c->cells.columns; k++)
-            *x++ = row[i * c->cells.cells * BASIN_CELL + basin_cells_place(&c->cells, k)];
+static void copy_scores(const table *t, int64_t first, const basin_context *c, const float *row,
+                        int64_t rows) {
+    float *x = t->x + first * t->columns;
+    for (int64_t i = 0; i < rows; i++, row += c->cells.cells * BASIN_CELL)
+        for (int64_t k = 0; k < c->cells.columns; k++) {
+            const float *entry = row + basin_cells_place(&c->cells, k);
+            *x++ = entry[2] != 0 ? entry[0] : t->gap;
+        }
 }
 
 static basin_status table_of_nodes(table *t, const basin_context *c, const int64_t *node,
@@ -31,8 +36,8 @@ static basin_status table_of_nodes(table *t, const basin_context *c, const int64
     BASIN_TRY(BASIN_NEW_RAW(&t->x, count * t->columns, what, error));
     for (int64_t first = 0; first < count; first += BATCH) {
         int64_t some = basin_int_min(BATCH, count - first);
-        basin_cells_rows(row, &c->cells, node + first, some);
-        copy_scores(t->x + first * t->columns, c, row, some);
+        basin_context_rows(row, c, node + first, some);
+        copy_scores(t, first, c, row, some);
     }
     return BASIN_OK;
 }
@@ -41,7 +46,7 @@ static basin_status table_of_stored(table *t, const basin_context *c, basin_erro
     t->rows = c->stored, t->columns = c->cells.columns;
     BASIN_TRY(BASIN_NEW_RAW(&t->x, t->rows * t->columns, what, error));
     BASIN_TRY(BASIN_NEW_RAW(&t->label, t->rows, what, error));
-    copy_scores(t->x, c, c->row, c->stored);
+    copy_scores(t, 0, c, c->row, c->stored);
     for (int64_t i = 0; i < c->stored; i++) t->label[i] = (uint8_t)c->label[i];
     return BASIN_OK;
 }
@@ -203,8 +208,9 @@ static void run_neighbours(double *p, const table *t, const table *asked) {
 basin_status basin_context_run_rival(double *p, const basin_context *c, basin_context_rival rival,
                                      uint64_t seed, const int64_t *node, int64_t count,
                                      basin_error *error) {
-    BASIN_AT_EXIT(table_free) table stored = {0};
-    BASIN_AT_EXIT(table_free) table asked = {0};
+    float gap = rival >= BASIN_CONTEXT_XGBOOST ? NAN : 0; /* which trees know */
+    BASIN_AT_EXIT(table_free) table stored = {.gap = gap};
+    BASIN_AT_EXIT(table_free) table asked = {.gap = gap};
     BASIN_TRY(table_of_stored(&stored, c, error));
     BASIN_TRY(table_of_nodes(&asked, c, node, count, error));
     memset(p, 0, (size_t)count * sizeof *p);

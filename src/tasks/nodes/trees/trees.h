@@ -34,7 +34,7 @@ extern const basin_trees_spec BASIN_TREES_DEFAULT;
 
 /* Rows to train on, followed by rows that decide when to stop. */
 typedef struct basin_trees_data {
-    const float *x;       /* [trains + validations, stride] finite */
+    const float *x;       /* [trains + validations, stride] finite, or NaN for a gap */
     const uint8_t *label; /* [trains + validations] 0 or 1 */
     double weight[2];     /* how much a row of each class counts */
     int64_t features;     /* the first of each row's `stride` columns */
