@@ -146,7 +146,23 @@ def einsum(spec, *operands, optimize=False):
     terms = [_spelled(term, a, free) for term, a in zip(terms, operands)]
     out = out.replace("...", "".join(free))
     terms, operands = _without_repeated(terms, operands)
+    for pair in _pairs(terms, out, operands):
+        joined = [(terms.pop(i), operands.pop(i)) for i in sorted(pair, reverse=True)]
+        left, (x, y) = "".join([term for term, _ in joined]), (a for _, a in joined)
+        kept = "".join(dict.fromkeys(c for c in left if c in "".join([out, *terms])))
+        operands.append(_contract([term for term, _ in joined], kept, [x, y], spec))
+        terms.append(kept)
     return _contract(terms, out, operands, spec)
+
+
+def _pairs(terms, out, operands):
+    """Which operands to contract first, where there are more than two: the library takes them from
+    left to right, whatever the products cost on the way."""
+    if not 2 < len(terms) < 8 or any(a._batch is not None for a in operands):
+        return []
+    shapes = [numpy.broadcast_to(0.0, a.shape) for a in operands]
+    text = f"{','.join(terms)}->{out}"
+    return numpy.einsum_path(text, *shapes, optimize=("optimal", 1 << 62))[0][1:-1]
 
 
 def _contract(terms, out, operands, spec):

@@ -293,10 +293,16 @@ class HAM:
         fixed = {"guard": guard, "accelerate": accelerate, "until": until}
         kept = tuple(None if mask is None else mask.shape for mask in masks.values())
         with self._stores.running(backend) as store:
-            key = "descend", batch, synapses_only, guard, accelerate, until > 0, noise, kept, store
+            # With an observer or a tolerance, or few steps, the library takes steps one by one.
+            single = steps < 8 or bool(trajectory or observe or tolerance)
+            key = (
+                "descend", batch, synapses_only, guard, accelerate, until > 0, noise, kept, store,
+                single,
+            )  # fmt: skip
             if key not in self._plans:
                 built, count = Built(self, Graph()), 1 if batch is None else batch
-                spec = {"synapses_only": synapses_only, "noise": noise}
+                spec = {"synapses_only": synapses_only, "noise": noise, "steps": steps}
+                fixed["tolerance"] = float(single)
                 self._plans[key] = built.descent(store, count, masks, spec, fixed)
             runner, inputs = self._plans[key]
             written = [(expression, masks[name]) for name, expression in inputs.items()]

@@ -29,6 +29,7 @@ typedef struct basin_dynamics {
     int terms, first;         /* terms before `first` are recorded, but not descended */
     const char *const *name;  /* [terms] for messages */
     double noise;
+    bool independent;       /* samples are the first axis of tokens, any number of them */
     const double *schedule; /* [steps] the size of each step; NULL: alpha for all */
     void (*activate)(const void *context, basin_expr *g, const basin_expr *x);
     void (*energies)(const void *context, basin_expr *term, const basin_expr *x,

@@ -425,6 +425,7 @@ basin_status basin_ham_descent_new(basin_descent **descent, basin_ham *ham, basi
                                .terms = terms,
                                .first = spec->synapses_only ? ham->layers : 0,
                                .noise = spec->noise,
+                               .independent = true,
                                .name = name,
                                .activate = activate,
                                .energies = energies,

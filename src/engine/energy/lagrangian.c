@@ -56,11 +56,19 @@ static basin_expr rexp_value(const parameters *p, basin_expr x) {
 TERM(rexp_activation, basin_expm1(basin_mul(p->beta, basin_relu(x))))
 TERM(rexp_energy, exp_energy(p, basin_relu(x)))
 
-/* -s ln s - (1 - s) ln(1 - s), s = sigmoid(v); both logarithms are softplus, exact near 0. */
+/* The value of one expression, the derivatives of another: without these, only the first is
+ * computed (simplify.c drops x - x). */
+static basin_expr valued(basin_expr value, basin_expr smooth) {
+    return basin_add(basin_stop_gradient(value), basin_sub(smooth, basin_stop_gradient(smooth)));
+}
+
+/* -s ln s - (1 - s) ln(1 - s), s = sigmoid(v); both logarithms are softplus, exact near 0. The
+ * value takes half as many: softplus(-u) + u sigmoid(-u), u = |v|. */
 static basin_expr binary_entropy(basin_expr v) {
-    basin_expr w = basin_neg(v);
-    return basin_add(basin_mul(basin_sigmoid(v), basin_softplus(w)),
-                     basin_mul(basin_sigmoid(w), basin_softplus(v)));
+    basin_expr w = basin_neg(v), u = basin_abs(v), below = basin_neg(u);
+    basin_expr value = basin_add(basin_softplus(below), basin_mul(u, basin_sigmoid(below)));
+    return valued(value, basin_add(basin_mul(basin_sigmoid(v), basin_softplus(w)),
+                                   basin_mul(basin_sigmoid(w), basin_softplus(v))));
 }
 
 TERM(tanh_value, basin_div(basin_lncosh(basin_mul(p->beta, x)), p->beta))
@@ -84,23 +92,23 @@ static basin_expr row_sum(basin_expr a) { return basin_sum(a, -1, 1); }
 
 static int64_t row_length(basin_expr x) { return x->shape.dim[x->shape.rank - 1]; }
 
-/* log-sum-exp of a row whose maximum is 0, true to the last digit where one entry dominates
- * (log1p). Only the value is computed so; derivatives are the plain ones. */
-static basin_expr exact_logsumexp(basin_expr y) {
-    basin_expr plain = basin_logsumexp(y, -1), top = basin_equal(y, basin_scalar(y->graph, 0));
-    basin_expr others = basin_mul(basin_exp(y), basin_sub(basin_scalar(y->graph, 1), top));
-    basin_expr rest = basin_add(row_sum(others), basin_offset(row_sum(top), -1));
-    basin_expr error = basin_sub(basin_log1p(rest), plain);
-    return basin_add(plain, basin_stop_gradient(error));
+/* log-sum-exp of a row y = z - max z, true to the last digit where one entry dominates (log1p),
+ * from its probabilities p; derivatives are those of the plain one. */
+static basin_expr exact_logsumexp(basin_expr y, basin_expr p) {
+    basin_expr top = basin_equal(y, basin_scalar(y->graph, 0));
+    basin_expr others = row_sum(basin_mul(p, basin_sub(basin_scalar(y->graph, 1), top)));
+    basin_expr rest =
+        basin_add(basin_div(others, basin_max(p, -1, 1)), basin_offset(row_sum(top), -1));
+    return valued(basin_log1p(rest), basin_logsumexp(y, -1));
 }
 
 /* sum of p ln p over the row, p = softmax(z), moved to a maximum of 0 first, so that ln p is not a
  * small difference of large numbers; the shift has no gradient. */
 static basin_expr negative_entropy(basin_expr z) {
     basin_expr top = basin_stop_gradient(basin_as_column(basin_max(z, -1, 1)));
-    basin_expr y = basin_sub(z, top);
-    if (!y) return NULL;
-    return basin_sub(row_sum(basin_mul(basin_softmax(y, -1), y)), exact_logsumexp(y));
+    basin_expr y = basin_sub(z, top), p = basin_softmax(z, -1);
+    if (!y || !p) return NULL;
+    return basin_sub(row_sum(basin_mul(p, y)), exact_logsumexp(y, p));
 }
 
 TERM(softmax_value, basin_div(basin_logsumexp(basin_mul(p->beta, x), -1), p->beta))

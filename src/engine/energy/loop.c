@@ -14,16 +14,21 @@
 #include "engine/energy/energy.h"
 #include "engine/expr/graph.h"
 
-enum { STRIDE = 4 }; /* steps of the second plan */
+/* Steps of the second plan: where samples are the first axis of everything, energies of all steps
+ * are computed at once, as those of more samples, and more steps pay. */
+enum { STRIDE = 4, STRIDE_STACKED = 8, STACKED_SAMPLES = 16 };
 
 /* Several steps in one plan: energies before each, and its change of g. */
 typedef struct stride {
-    basin_plan *plan;        /* NULL: there is none */
-    basin_pace pace[STRIDE]; /* inputs */
-    double alpha[STRIDE];    /* what was written there last, */
-    bool written;            /* if it was */
-    basin_expr change[STRIDE];
-    basin_expr *term; /* [STRIDE, terms] */
+    basin_plan *plan; /* NULL: there is none */
+    int steps;
+    bool stacked;
+    basin_pace pace[STRIDE_STACKED]; /* inputs */
+    double alpha[STRIDE_STACKED];    /* what was written there last, */
+    bool written;                    /* if it was */
+    basin_expr change[STRIDE];       /* stacked: one for all, [steps] */
+    basin_expr *term; /* [steps, terms]; stacked: [terms], each [steps + 1, samples] */
+    double *read;     /* [steps + 1, samples] of a stacked one */
 } stride;
 
 struct basin_descent {
@@ -185,7 +190,7 @@ static void build_stride(basin_descent *d, ways *w, uint32_t streams, const basi
     basin_graph *graph = basin_expr_graph(d->x[0]);
     memcpy(w->now, d->x, (size_t)d->count * sizeof *w->now);
     m->activate(m->context, w->g, w->now);
-    for (int k = 0; k < STRIDE; k++) {
+    for (int k = 0; k < d->stride.steps; k++) {
         d->stride.pace[k] = pace_of(graph, k, d->noise);
         m->energies(m->context, d->stride.term + k * d->terms, w->now, w->g);
         graph->streams = streams;
@@ -197,26 +202,71 @@ static void build_stride(basin_descent *d, ways *w, uint32_t streams, const basi
     }
 }
 
+/* The largest change of an element of g [steps + 1, samples, ..] in each step. */
+static basin_expr stacked_change(const basin_descent *d, const ways *w) {
+    basin_expr change = NULL;
+    int steps = d->stride.steps;
+    for (int i = 0; i < d->count; i++) {
+        basin_expr g = w->g[i];
+        int64_t length = d->samples * steps, row = g ? basin_shape_count(basin_expr_shape(g)) : 0;
+        basin_expr moved = basin_abs(
+            basin_sub(basin_slice(g, 0, d->samples, length), basin_slice(g, 0, 0, length)));
+        moved = basin_reshape(moved, BASIN_SHAPE(steps, row / (steps + 1)));
+        change = larger(change, basin_max(moved, 1, 1));
+    }
+    return change;
+}
+
+/* The same with x [steps + 1, samples, ..] of all steps, whose energies are then computed at once.
+ * `at` has room for (steps + 1) * count expressions. */
+static void build_stacked(basin_descent *d, ways *w, basin_expr *at, uint32_t streams,
+                          const basin_dynamics *m) {
+    basin_graph *graph = basin_expr_graph(d->x[0]);
+    int steps = d->stride.steps;
+    memcpy(w->now, d->x, (size_t)d->count * sizeof *w->now);
+    for (int k = 0; k <= steps; k++) {
+        for (int i = 0; i < d->count; i++) at[i * (steps + 1) + k] = w->now[i];
+        if (k == steps) break;
+        d->stride.pace[k] = pace_of(graph, k, d->noise);
+        m->activate(m->context, w->g, w->now);
+        graph->streams = streams;
+        m->step(m->context, w->next, w->now, w->g, &d->stride.pace[k]);
+        memcpy(w->now, w->next, (size_t)d->count * sizeof *w->now);
+    }
+    for (int i = 0; i < d->count; i++)
+        w->from[i] = basin_concat(at + i * (steps + 1), steps + 1, 0);
+    m->activate(m->context, w->g, w->from);
+    m->energies(m->context, d->stride.term, w->from, w->g);
+    d->stride.change[0] = stacked_change(d, w);
+}
+
 static basin_status make_stride(basin_descent *d, ways *w, uint32_t streams,
                                 const basin_dynamics *m, basin_error *error) {
     basin_graph *graph = basin_expr_graph(d->x[0]);
     const basin_stop *stop = &d->stop;
+    stride *s = &d->stride;
+    s->stacked = m->independent && d->samples <= STACKED_SAMPLES;
+    s->steps = s->stacked ? STRIDE_STACKED : STRIDE;
     if (d->steps < 2 * STRIDE || d->tries || stop->until > 0 || stop->tolerance > 0 ||
         stop->observe || !reads_no_other(graph))
         return BASIN_OK;
-    BASIN_TRY(BASIN_NEW(&d->stride.term, STRIDE * d->terms, "a descent", error));
-    BASIN_SCRATCH(basin_expr, output, STRIDE * (d->terms + 1), "a descent", error);
+    int terms = s->stacked ? d->terms : s->steps * d->terms, changes = s->stacked ? 1 : s->steps;
+    BASIN_TRY(BASIN_NEW(&s->term, terms, "a descent", error));
+    BASIN_TRY(BASIN_NEW(&s->read, (size_t)(s->steps + 1) * (size_t)d->samples, "a descent", error));
+    BASIN_SCRATCH(basin_expr, output, terms + changes, "a descent", error);
+    BASIN_SCRATCH(basin_expr, at, (s->steps + 1) * d->count, "a descent", error);
     BASIN_SCRATCH(basin_update, update, d->count, "a descent", error);
-    build_stride(d, w, streams, m);
+    if (s->stacked)
+        build_stacked(d, w, at, streams, m);
+    else
+        build_stride(d, w, streams, m);
     BASIN_TRY(basin_graph_check(graph, error));
-    memcpy(output, d->stride.term, (size_t)(STRIDE * d->terms) * sizeof *output);
-    memcpy(output + STRIDE * d->terms, d->stride.change, sizeof d->stride.change);
+    memcpy(output, s->term, (size_t)terms * sizeof *output);
+    memcpy(output + terms, s->change, (size_t)changes * sizeof *output);
     for (int i = 0; i < d->count; i++) update[i] = (basin_update){d->x[i], w->now[i]};
-    basin_plan_spec spec = {.output = output,
-                            .outputs = STRIDE * (d->terms + 1),
-                            .update = update,
-                            .updates = d->count};
-    return basin_plan_new(&d->stride.plan, d->store, &spec, error);
+    basin_plan_spec spec = {
+        .output = output, .outputs = terms + changes, .update = update, .updates = d->count};
+    return basin_plan_new(&s->plan, d->store, &spec, error);
 }
 
 /* ---- all of it ---- */
@@ -336,7 +386,8 @@ void basin_descent_free(basin_descent *descent) {
     if (!descent) return;
     basin_plan_free(descent->stride.plan);
     basin_plan_free(descent->plan);
-    BASIN_FREE(descent->stride.term, descent->schedule, descent->all, descent);
+    BASIN_FREE(descent->stride.term, descent->stride.read, descent->schedule, descent->all,
+               descent);
 }
 
 basin_plan *basin_descent_plan(basin_descent *descent) { return descent->plan; }
@@ -479,12 +530,31 @@ static double alpha_at(const basin_descent *d, int t) {
     return d->schedule && d->steps > 0 ? d->schedule[basin_int_min(t, d->steps - 1)] : d->alpha;
 }
 
-/* Steps t to t + STRIDE, all of which are taken. */
+/* Energies and changes of the steps from t on. */
+static basin_status read_stride(run *r, int t, basin_error *error) {
+    const basin_descent *d = r->d;
+    const stride *s = &d->stride;
+    size_t samples = (size_t)d->samples, row = (size_t)d->terms * samples;
+    double *before = r->result->energy + (size_t)t * row, *change = r->result->change + t;
+    for (int k = 0; k < s->steps && !s->stacked; k++) {
+        BASIN_TRY(read_terms(r, s->plan, before + (size_t)k * row, s->term + k * d->terms, error));
+        BASIN_TRY(read_numbers(s->plan, change + k, s->change[k], error));
+    }
+    if (!s->stacked) return BASIN_OK;
+    for (int p = 0; p < d->terms; p++) {
+        BASIN_TRY(read_numbers(s->plan, s->read, s->term[p], error));
+        for (size_t k = 0; k < (size_t)s->steps; k++)
+            memcpy(before + k * row + (size_t)p * samples, s->read + k * samples,
+                   samples * sizeof *before);
+    }
+    return read_numbers(s->plan, change, s->change[0], error);
+}
+
+/* Steps from t on, all of which are taken. */
 static basin_status take_stride(run *r, int t, basin_error *error) {
     basin_descent *d = r->d;
     basin_plan *plan = d->stride.plan;
-    size_t row = (size_t)d->terms * (size_t)d->samples;
-    for (int k = 0; k < STRIDE; k++) {
+    for (int k = 0; k < d->stride.steps; k++) {
         double alpha = alpha_at(d, t + k), *last = &d->stride.alpha[k];
         if (!d->stride.written || alpha != *last)
             BASIN_TRY(write_numbers(plan, d->stride.pace[k].alpha, &alpha, error));
@@ -493,13 +563,9 @@ static basin_status take_stride(run *r, int t, basin_error *error) {
     }
     d->stride.written = true;
     BASIN_TRY(basin_plan_run(plan, error));
-    for (int k = 0; k < STRIDE; k++) {
-        double *before = r->result->energy + (size_t)(t + k) * row;
-        BASIN_TRY(read_terms(r, plan, before, d->stride.term + k * d->terms, error));
-        BASIN_TRY(read_numbers(plan, r->result->change + t + k, d->stride.change[k], error));
-    }
-    for (int64_t i = 0; i < d->samples; i++) r->result->taken[i] += STRIDE;
-    r->result->steps = t + STRIDE;
+    BASIN_TRY(read_stride(r, t, error));
+    for (int64_t i = 0; i < d->samples; i++) r->result->taken[i] += d->stride.steps;
+    r->result->steps = t + d->stride.steps;
     return BASIN_OK;
 }
 
@@ -520,7 +586,7 @@ static basin_status run_steps(run *r, basin_error *error) {
     size_t row = (size_t)d->terms * (size_t)d->samples;
     bool stop = false, asks = d->stop.observe || d->stop.tolerance > 0;
     int t = 0;
-    for (; d->stride.plan && !asks && t + STRIDE <= d->steps; t += STRIDE)
+    for (; d->stride.plan && !asks && t + d->stride.steps <= d->steps; t += d->stride.steps)
         BASIN_TRY(take_stride(r, t, error));
     for (;; t++) {
         double *before = r->result->energy + (size_t)t * row;
