@@ -516,7 +516,8 @@ static void put_statistics(basin_record *r, const job *j) {
 /* All measures, means over the test folds that have them. */
 static void put_means(basin_record *r, const job *j) {
     basin_graphs_measures mean = {0};
-    for (const basin_field *f = measure_fields[0]; f < measure_fields[3]; f++) {
+    const basin_field *end = (const basin_field *)(measure_fields + 3);
+    for (const basin_field *f = measure_fields[0]; f < end; f++) {
         double sum = 0, folds = 0;
         for (int64_t i = 0; i < j->o->repeats * j->folds && f->key; i++) {
             double value = *(const double *)((const char *)&j->result[i].test + f->offset);

@@ -386,7 +386,7 @@ static void put_field(basin_record *r, const basin_field *f, const void *at) {
     const char *key = f->key + (*f->key == '?');
     bool always = key == f->key;
     if (f->kind == BASIN_FIELD_REAL) {
-        double value = *(const double *)at * (f->scale ? f->scale : 1);
+        double value = *(const double *)at * (f->scale != 0 ? f->scale : 1);
         if (always || !isnan(value))
             basin_record_number(r, key, f->format ? f->format : "%g", value);
     } else if (f->kind == BASIN_FIELD_FLAG) {

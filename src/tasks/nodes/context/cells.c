@@ -62,8 +62,8 @@ static void standardise(principal *p, double step) {
             double x = (double)raw(p, (int64_t)((double)i * step), c);
             if (!isnan(x)) sum += x, square += x * x, count++;
         }
-        p->mean[c] = count ? sum / count : 0;
-        double variance = count ? square / count - p->mean[c] * p->mean[c] : 0;
+        p->mean[c] = count > 0 ? sum / count : 0;
+        double variance = count > 0 ? square / count - p->mean[c] * p->mean[c] : 0;
         p->scale[c] = 1 / (sqrt(fmax(variance, 0)) + 1e-6);
     }
 }
