@@ -33,6 +33,7 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o,
     options.stereo = stereo > 0 || reading->stereo, options.values = reading->values;
     options.target = reading->target && !words ? reading->target : target;
     options.bare = target && !*target;
+    options.merge = reading->replicates && !strcmp(reading->replicates, "mean");
     bool table = basin_molecules_are_there(path, &options);
     const char *idle = table                              ? NULL
                        : reading->target && !options.bare ? "target"
@@ -40,6 +41,7 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o,
                        : o->table.id                      ? "id"
                        : trains && reading->values        ? "values"
                        : trains && reading->stereo        ? "stereo"
+                       : options.merge                    ? "replicates"
                                                           : NULL;
     if (idle)
         return basin_usage(error, "--%s applies to tables of molecules; %s is not one", idle, path);
@@ -105,10 +107,13 @@ basin_status basin_graph_divide(basin_folds *folds, const basin_graph_reading *r
              : !strcmp(reading->split, "time")     ? BASIN_FOLDS_ORDERED
                                                    : BASIN_FOLDS_STRATIFIED;
     if (set->task == BASIN_GRAPHS_CLASSES) o.class_of = set->class_of;
+    BASIN_SCRATCH_RAW(int64_t, copy, set->graphs, "folds", error);
     if (o.kind == BASIN_FOLDS_GROUPED && !set->scaffold)
         return basin_usage(error, "--split scaffold needs a table of molecules");
     if (o.kind == BASIN_FOLDS_ORDERED && number > 1)
         return basin_usage(error, "--split time gives one split; use it with graph train");
+    BASIN_TRY(basin_graphset_copies(copy, set, error));
+    o.copy = copy;
     return basin_folds_new(folds, &o, error);
 }
 
@@ -198,8 +203,8 @@ typedef struct convert_options {
 #define OPTIONS convert_options
 
 static const basin_option convert_table[] = {
-    BASIN_GRAPH_OPTIONS_MOLECULES,        BASIN_GRAPH_OPTION_TARGET, BASIN_GRAPH_OPTION_VALUES,
-    BASIN_FLAG(reading.stereo, "stereo"), BASIN_OPTIONS_LAST,
+    BASIN_GRAPH_OPTIONS_MOLECULES,        BASIN_GRAPH_OPTION_TARGET,     BASIN_GRAPH_OPTION_VALUES,
+    BASIN_FLAG(reading.stereo, "stereo"), BASIN_GRAPH_OPTION_REPLICATES, BASIN_OPTIONS_LAST,
 };
 
 static basin_status convert(void *context, basin_error *error) {
@@ -240,6 +245,7 @@ static const basin_option train_table[] = {
     BASIN_GRAPH_OPTIONS_MOLECULES,
     BASIN_GRAPH_OPTION_TARGET,
     BASIN_GRAPH_OPTION_VALUES,
+    BASIN_GRAPH_OPTION_REPLICATES,
     BASIN_INTEGER(limit, "limit", "N", 0, 1e15, .more = true),
     BASIN_GRAPH_OPTIONS_SPLIT,
     BASIN_GRAPH_OPTION_FOLD,
@@ -325,6 +331,7 @@ static const basin_option cv_table[] = {
     BASIN_GRAPH_OPTIONS_MOLECULES,
     BASIN_GRAPH_OPTION_TARGET,
     BASIN_GRAPH_OPTION_VALUES,
+    BASIN_GRAPH_OPTION_REPLICATES,
     BASIN_INTEGER(repeats, "repeats", "K", 1, 1000, .more = true, .initial = 1),
     BASIN_INTEGER(folds, "folds", "N", 2, 1 << 20,
                   .needs = "protocol=held-out index=", .initial = 10),

@@ -13,6 +13,7 @@ typedef struct basin_graph_reading {
     const char *smiles, *target;
     const char *part; /* NULL of commands that train or convert */
     const char *split, *index;
+    const char *replicates; /* keep, mean */
     int64_t fold;
     bool values, stereo;
 } basin_graph_reading;
@@ -39,6 +40,8 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *args,
 #define BASIN_GRAPH_OPTION_FOLD                                                                    \
     BASIN_INTEGER(reading.fold, "fold", "N", 1, 1 << 20, .needs = "index!=", .more = true,         \
                   .initial = 1)
+#define BASIN_GRAPH_OPTION_REPLICATES                                                              \
+    BASIN_CHOICE(reading.replicates, "replicates", "keep|mean", .text = "keep", .more = true)
 /* Folds by --index or --split. */
 basin_status basin_graph_divide(basin_folds *folds, const basin_graph_reading *reading,
                                 const basin_graphset *set, int64_t number, double inner,

@@ -86,6 +86,8 @@ typedef struct basin_graphset_options {
     const char *target; /* columns to learn, separated by commas or line feeds; NULL: none */
     const char *id;     /* the column of names; NULL: "id" or another usual name, or none */
     bool values;        /* also treat one column of few whole numbers as values, not classes */
+    bool merge;         /* copies of a molecule become one with the mean of their values, or the
+                           class that more of them have */
     bool
         stereo; /* the last label of an atom is 2 or 3 where its neighbours turn one way or the
                    other, that of a double bond 5 or 6 where they are on opposite sides or on one */
@@ -103,6 +105,11 @@ BASIN_API basin_status basin_graphset_read(basin_graphset *set, const char *path
 BASIN_API basin_status basin_graphset_write(const char *path, const basin_graphset *set,
                                             basin_error *error);
 BASIN_API void basin_graphset_free(basin_graphset *set);
+
+/* Which graphs are the same, whatever the order of their nodes, by all labels and attributes:
+ * first[g] is the first that is equal to graph g, which may be g itself. */
+BASIN_API basin_status basin_graphset_copies(int64_t *first /* [graphs] */,
+                                             const basin_graphset *set, basin_error *error);
 
 /* ---- sets from arrays ---- */
 
@@ -195,9 +202,11 @@ typedef struct basin_folds_options {
     int64_t folds;           /* unless they are read */
     const int32_t *class_of; /* [count] for stratified parts; or NULL */
     const int64_t *group;    /* [count] */
+    const int64_t *copy;     /* [count] as of basin_graphset_copies: equal items stay together,
+                                unless folds are read; or NULL */
     const char *path;
     double inner; /* a stratified fraction of the items outside each fold is for validation, where
-                     these are not given */
+                     these are not given; where items have groups: whole groups of at most that fraction */
     uint64_t seed;
 } basin_folds_options;
 

@@ -361,6 +361,12 @@ basin_status basin_graphs_cross_validate(basin_graphs_cv_result *result,
     BASIN_TRY(begin(&p, spec, error));
     BASIN_TRY(basin_graphs_check_labels(set, basin_graphs_path(NULL, set), error));
     basin_graphs_note_unused(settings, set, p.spec.watch);
+    BASIN_SCRATCH_RAW(int64_t, copy, set->graphs, "copies of graphs", error);
+    BASIN_TRY(basin_graphset_copies(copy, set, error));
+    const basin_fold *f = folds->fold; /* the paper's protocol tests on what it trained on */
+    BASIN_TRY(basin_graphs_note_copies(set, copy, f,
+                                       f->count[0] + f->count[2] > set->graphs ? 0 : folds->folds,
+                                       p.spec.watch, error));
     BASIN_TRY(basin_graphs_input_begin(&input, p.settings, set, 0, set->graphs, error));
     BASIN_TRY(basin_graphs_input_place(&input, p.settings, 0, set->graphs, error));
     BASIN_TRY(begin_folds(&p, error));

@@ -166,8 +166,9 @@ struct basin_graphs_model {
     double *target_mean, *target_scale; /* [C] of values: outputs * scale + mean */
     char *names; /* of molecules: columns of the table that it was trained on; else NULL */
     basin_graphset_encoding encoding;
-    basin_graphs_seen_list seen[2];       /* in training, in validation; empty: not known */
-    basin_graphs_near near;               /* zeros: nothing is remembered */
+    basin_graphs_seen_list seen[2]; /* in training, in validation; empty: not known */
+    bool seen_as_written;   /* in an older file: another order of the nodes is another graph */
+    basin_graphs_near near; /* zeros: nothing is remembered */
     basin_graphs_calibration calibration; /* zeros: nothing is known */
     basin_backend *backend;               /* the caller's */
     basin_store *store;
@@ -243,6 +244,11 @@ typedef struct basin_graphs_input {
  * and which settings that were set by their names have no effect on it. */
 void basin_graphs_note_unused(const basin_settings *settings, const basin_graphset *set,
                               const basin_watch *watch);
+/* Reports how many graphs are copies, `copy` as of basin_graphset_copies, and how many of them lie
+ * on both sides of folds. */
+basin_status basin_graphs_note_copies(const basin_graphset *set, const int64_t *copy,
+                                      const basin_fold *fold, int64_t folds,
+                                      const basin_watch *watch, basin_error *error);
 /* An error where the set at `path` has neither values nor two classes. */
 basin_status basin_graphs_check_labels(const basin_graphset *set, const char *path,
                                        basin_error *error);

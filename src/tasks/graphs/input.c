@@ -75,6 +75,56 @@ void basin_graphs_note_unused(const basin_settings *settings, const basin_graphs
                          set->name);
 }
 
+/* ---- copies ---- */
+
+static bool differ(const basin_graphset *s, int64_t a, int64_t b) {
+    if (s->class_of) return s->class_of[a] != s->class_of[b];
+    for (int64_t c = 0; c < s->targets; c++) {
+        float x = s->target[a * s->targets + c], y = s->target[b * s->targets + c];
+        if (x != y && !isnan(x) && !isnan(y)) return true;
+    }
+    return false;
+}
+
+/* How many graphs of part `to` are copies of some of an earlier part. */
+static int64_t crossing(uint8_t *there, const int64_t *copy, const basin_graphset *set,
+                        const basin_fold *f, int to) {
+    int64_t count = 0;
+    memset(there, 0, (size_t)set->graphs);
+    for (int part = 0; part < to; part++)
+        for (int64_t i = 0; i < f->count[part]; i++) there[copy[f->item[part][i]]] = 1;
+    for (int64_t i = 0; i < f->count[to]; i++) count += there[copy[f->item[to][i]]];
+    return count;
+}
+
+basin_status basin_graphs_note_copies(const basin_graphset *set, const int64_t *copy,
+                                      const basin_fold *fold, int64_t folds,
+                                      const basin_watch *watch, basin_error *error) {
+    static const char *const name[] = {"", "validation", "test"};
+    int64_t copies = 0, other = 0;
+    BASIN_SCRATCH_RAW(uint8_t, there, set->graphs, "copies of graphs", error);
+    if (set->task == BASIN_GRAPHS_NODE_CLASSES) return BASIN_OK;
+    for (int64_t g = 0; g < set->graphs && !set->line; g++) /* tables of molecules say it */
+        copies += copy[g] != g, other += copy[g] != g && differ(set, copy[g], g);
+    if (copies)
+        basin_watch_note(watch,
+                         "%lld of %lld graphs are copies of an earlier one, %lld of them with "
+                         "another %s to learn; copies stay in one part where parts are drawn",
+                         (long long)copies, (long long)set->graphs, (long long)other,
+                         set->class_of ? "class" : "value");
+    for (int part = 1; part < 3; part++) {
+        int64_t crosses = 0, all = 0;
+        for (int64_t k = 0; k < folds; k++)
+            crosses += crossing(there, copy, set, &fold[k], part), all += fold[k].count[part];
+        if (crosses)
+            basin_watch_note(watch,
+                             "%lld of %lld %s graphs are copies of graphs before them in the given "
+                             "split: scores of these are not of unseen graphs",
+                             (long long)crosses, (long long)all, name[part]);
+    }
+    return BASIN_OK;
+}
+
 /* ---- walks and positions ---- */
 
 basin_status basin_graphs_input_begin(basin_graphs_input *input,
@@ -257,6 +307,15 @@ uint64_t basin_graphs_digest(const basin_graphset *set, const basin_fold *fold) 
     return sum ? sum : 1;
 }
 
+/* Numbers of graphs as the model keeps them. */
+static basin_status print_all(int64_t *print, const basin_graphs_model *m,
+                              const basin_graphset *set, const int64_t *graph, int64_t count,
+                              basin_error *error) {
+    if (!m->seen_as_written) return basin_graphset_prints(print, set, graph, count, error);
+    for (int64_t i = 0; i < count; i++) print[i] = fingerprint(set, graph[i]);
+    return BASIN_OK;
+}
+
 static bool has(const basin_graphs_seen_list *list, int64_t print) {
     return list->count &&
            bsearch(&print, list->print, (size_t)list->count, sizeof print, basin_compare_int64);
@@ -267,17 +326,17 @@ basin_status basin_graphs_seen_add(basin_graphs_model *model, const basin_graphs
                                    const basin_fold *fold, basin_error *error) {
     for (int part = 0; part < 2; part++) {
         basin_graphs_seen_list *list = &model->seen[part];
-        size_t count = (size_t)(list->count + fold->count[part]);
-        int64_t *all, kept = 0;
-        BASIN_TRY(BASIN_NEW_RAW(&all, count, "the fingerprints of graphs", error));
-        if (list->count) memcpy(all, list->print, (size_t)list->count * sizeof *all);
-        for (int64_t i = 0; i < fold->count[part]; i++)
-            all[list->count + i] = fingerprint(set, fold->item[part][i]);
+        size_t count = (size_t)(list->count + fold->count[part]), room = (size_t)list->count;
+        int64_t kept = 0;
+        BASIN_TRY(BASIN_GROW(&list->print, &room, (int64_t)count + 1, "the fingerprints of graphs",
+                             error));
+        int64_t *all = list->print;
+        BASIN_TRY(
+            print_all(all + list->count, model, set, fold->item[part], fold->count[part], error));
         qsort(all, count, sizeof *all, basin_compare_int64);
         for (size_t i = 0; i < count; i++)
             if (!kept || all[kept - 1] != all[i]) all[kept++] = all[i];
-        free(list->print);
-        *list = (basin_graphs_seen_list){all, kept};
+        list->count = kept;
     }
     return BASIN_OK;
 }
@@ -288,11 +347,11 @@ basin_status basin_graphs_seen(basin_graphs_memory *memory, const basin_graphs_m
     if (!model->seen[0].count)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "the model's file does not say which graphs it was trained on");
-    for (int64_t i = 0; i < count; i++) {
-        int64_t print = fingerprint(set, graph[i]);
-        memory[i] = has(&model->seen[0], print)   ? BASIN_GRAPHS_TRAINED_ON
-                    : has(&model->seen[1], print) ? BASIN_GRAPHS_VALIDATED_ON
-                                                  : BASIN_GRAPHS_NEW;
-    }
+    BASIN_SCRATCH_RAW(int64_t, print, count, "the fingerprints of graphs", error);
+    BASIN_TRY(print_all(print, model, set, graph, count, error));
+    for (int64_t i = 0; i < count; i++)
+        memory[i] = has(&model->seen[0], print[i])   ? BASIN_GRAPHS_TRAINED_ON
+                    : has(&model->seen[1], print[i]) ? BASIN_GRAPHS_VALIDATED_ON
+                                                     : BASIN_GRAPHS_NEW;
     return BASIN_OK;
 }

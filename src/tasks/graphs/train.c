@@ -366,6 +366,7 @@ typedef struct work {
     basin_run *run;
     basin_graphset read;
     basin_graphs_input input;
+    int64_t *copy;    /* [graphs] which graph each is a copy of */
     basin_fold fold;  /* owns its lists */
     basin_folds each; /* of members */
     basin_fold all;   /* trained on by one of them: of these the encoding is learnt */
@@ -406,7 +407,8 @@ static basin_status divide(work *w, basin_error *error) {
     if (!f->item[0] || (divided && !f->item[1])) return basin_fail_memory(error, "a split");
     if (divided || !(d->hold_out > 0)) return BASIN_OK;
     const int32_t *class_of = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
-    BASIN_TRY(basin_fold_part(f, class_of, d->hold_out, (uint64_t)w->settings->seed, 0, 0, error));
+    BASIN_TRY(basin_fold_part(f, class_of, w->copy, d->hold_out, (uint64_t)w->settings->seed, 0, 0,
+                              error));
     if (!f->count[1])
         basin_watch_note(w->run->training.watch,
                          "%lld graphs are too few to set %g of them aside for validation: the last "
@@ -449,7 +451,7 @@ static basin_status divide_members(work *w, basin_error *error) {
         bool other = k && open;
         const basin_fold *from = other ? &w->all : own;
         BASIN_TRY(add_items(f, 0, from->item[0], from->count[0], set, error));
-        BASIN_TRY(other ? basin_fold_part(f, class_of, w->data.hold_out,
+        BASIN_TRY(other ? basin_fold_part(f, class_of, w->copy, w->data.hold_out,
                                           (uint64_t)w->settings->seed, 0, k, error)
                         : add_items(f, 1, own->item[1], own->count[1], set, error));
     }
@@ -465,11 +467,14 @@ static basin_status open_data(work *w, basin_error *error) {
     }
     w->data.path = basin_graphs_path(w->data.path, w->data.set);
     BASIN_TRY(basin_graphs_check_labels(w->data.set, w->data.path, error));
+    BASIN_TRY(BASIN_NEW_RAW(&w->copy, w->data.set->graphs, "copies of graphs", error));
+    BASIN_TRY(basin_graphset_copies(w->copy, w->data.set, error));
     BASIN_TRY(divide(w, error));
     BASIN_TRY(limit_graphs(w, error));
     BASIN_TRY(divide_members(w, error));
     const basin_watch *watch = w->run->training.watch;
     basin_graphs_note_unused(w->asked, w->data.set, watch);
+    BASIN_TRY(basin_graphs_note_copies(w->data.set, w->copy, &w->fold, 1, watch, error));
     if (!w->data.graph && w->data.set->split[0] > 0)
         basin_watch_note(watch, "%s: trains on the split that it brings", w->data.set->name);
     return basin_graphs_input_begin(&w->input, w->settings, w->data.set, 0, w->data.set->graphs,
@@ -565,7 +570,7 @@ static void work_free(work *w) {
     basin_graphs_input_free(&w->input);
     basin_graphset_free(&w->read);
     for (int i = 0; i < 3; i++) free(w->fold.item[i]);
-    free(w->all.item[0]);
+    BASIN_FREE(w->all.item[0], w->copy);
     basin_folds_free(&w->each);
     basin_graphs_close(w->model);
 }

@@ -77,6 +77,46 @@ static void learns(void **state, bool several) {
 TEST_WITH(classes, folder_new, folder_remove) { learns(state, false); }
 TEST_WITH(several_yes_or_no, folder_new, folder_remove) { learns(state, true); }
 
+/* 80 molecules in three copies, each with a label by chance: what remembers training molecules is
+ * right about all copies of them, and about nothing else. */
+TEST(copies_do_not_make_scores) {
+    enum { DIFFERENT = 80, COPIES = 240, FOLDS = 5 };
+    static char text[DIFFERENT][12];
+    const char *smiles[COPIES];
+    int64_t copy[COPIES];
+    int32_t class_of[COPIES];
+    basin_random random = basin_random_start(3, 1, 0);
+    for (int i = 0; i < COPIES; i++) {
+        char *to = text[i % DIFFERENT];
+        for (int k = 0; i < DIFFERENT && k < 11; k++)
+            to[k] = k < 10 ? "CNOS"[basin_random_below(&random, 4)] : 0;
+        smiles[i] = to;
+        class_of[i] =
+            i < DIFFERENT ? (int32_t)basin_random_below(&random, 2) : class_of[i % DIFFERENT];
+    }
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
+    basin_graphset_options options = {.text = smiles, .count = COPIES};
+    assert_ok(basin_graphset_read(&set, NULL, &options, &failure));
+    set.classes = 2, set.class_value = calloc(2, sizeof(int64_t)), set.class_value[1] = 1;
+    set.class_of = malloc(sizeof class_of);
+    memcpy(set.class_of, class_of, sizeof class_of);
+    assert_ok(basin_graphset_copies(copy, &set, &failure));
+    for (int together = 0; together < 2; together++) {
+        basin_folds folds;
+        basin_folds_options split = {.count = COPIES, .folds = FOLDS, .inner = 0.1};
+        double auroc = 0;
+        split.class_of = class_of, split.copy = together ? copy : NULL;
+        assert_ok(basin_folds_new(&folds, &split, &failure));
+        for (int f = 0; f < FOLDS; f++) {
+            basin_graphs_baseline_result result;
+            assert_ok(basin_graphs_baseline(&result, &set, &folds.fold[f], &failure));
+            auroc += result.memory.auroc / FOLDS;
+        }
+        assert_true(together ? fabs(auroc - 0.5) < 0.15 : auroc > 0.95);
+        basin_folds_free(&folds);
+    }
+}
+
 static basin_status groups(basin_folds *folds, const int64_t *group, int64_t count, int64_t number,
                            double inner, uint64_t seed) {
     basin_folds_options options = {.kind = group ? BASIN_FOLDS_GROUPED : BASIN_FOLDS_ORDERED,

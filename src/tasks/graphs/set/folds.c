@@ -27,33 +27,46 @@ static basin_status add_fold(basin_folds *folds, basin_error *error) {
 
 /* ---- by class ---- */
 
-/* Deals `count` items to `parts` like cards, class by class, each class in a random order. The next
- * class continues where the one before stopped, so that parts differ by one item at most. */
-static basin_status deal(int32_t *part, const int64_t *item, const int32_t *class_of, int64_t count,
-                         int64_t parts, uint64_t seed, uint64_t stream, basin_error *error) {
-    BASIN_SCRATCH_RAW(int64_t, order, count, "folds", error);
-    basin_random_permutation(order, (size_t)count, seed, stream);
+static int64_t group_of(const int64_t *group, int64_t item) { return group ? group[item] : item; }
+
+/* Deals `count` items to `parts`, class by class, each class in a random order, each item to the
+ * smallest part; with the others of its group, unless that has more than `largest` items, which get
+ * part -1. Without groups that is like cards: parts differ by at most one item. */
+static basin_status deal(int32_t *part, const int64_t *item, const int32_t *class_of,
+                         const int64_t *group, int64_t count, int64_t parts, int64_t largest,
+                         uint64_t seed, uint64_t stream, basin_error *error) {
+    int64_t items = count;
     int32_t max = -1;
-    for (int64_t i = 0; class_of && i < count; i++) {
-        int32_t own = class_of[item ? item[i] : i];
-        if (own > max) max = own;
+    for (int64_t i = 0; item && i < count; i++) items = basin_int_max(items, item[i] + 1);
+    BASIN_SCRATCH_RAW(int64_t, order, count, "folds", error);
+    BASIN_SCRATCH(int64_t, size, items + parts, "folds", error); /* of groups, of parts */
+    BASIN_SCRATCH(int32_t, dealt, items, "folds", error);        /* 1 + the part of a group */
+    int64_t *filled = size + items;
+    basin_random_permutation(order, (size_t)count, seed, stream);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t own = item ? item[i] : i;
+        size[group_of(group, own)]++;
+        if (class_of && class_of[own] > max) max = class_of[own];
     }
-    int64_t next = 0;
     for (int32_t c = -1; c <= max; c++)
         for (int64_t i = 0; i < count; i++) {
-            int32_t own = class_of ? class_of[item ? item[order[i]] : order[i]] : -1;
-            if (own == c) part[order[i]] = (int32_t)(next++ % parts);
+            int64_t own = item ? item[order[i]] : order[i], g = group_of(group, own), to = 0;
+            if ((class_of ? class_of[own] : -1) != c) continue;
+            for (int64_t k = 1; k < parts && !dealt[g]; k++) to = filled[k] < filled[to] ? k : to;
+            if (!dealt[g] && size[g] <= largest) dealt[g] = (int32_t)to + 1, filled[to] += size[g];
+            part[order[i]] = dealt[g] - 1;
         }
     return BASIN_OK;
 }
 
-basin_status basin_fold_part(basin_fold *f, const int32_t *class_of, double inner, uint64_t seed,
-                             int64_t number, int64_t which, basin_error *error) {
+basin_status basin_fold_part(basin_fold *f, const int32_t *class_of, const int64_t *group,
+                             double inner, uint64_t seed, int64_t number, int64_t which,
+                             basin_error *error) {
     int64_t n = f->count[0], parts = inner > 0 ? (int64_t)floor(1 / inner + 0.5) : 0, kept = 0;
     if (parts < 2 || n < parts) return BASIN_OK;
     BASIN_SCRATCH_RAW(int32_t, part, n, "folds", error);
     BASIN_TRY(BASIN_NEW_RAW(&f->item[1], n, "folds", error));
-    BASIN_TRY(deal(part, f->item[0], class_of, n, parts, seed,
+    BASIN_TRY(deal(part, f->item[0], class_of, group, n, parts, n / parts, seed,
                    STREAM_INNER + ((uint64_t)number << 8), error));
     for (int64_t i = 0; i < n; i++)
         if (part[i] != which % parts)
@@ -72,7 +85,8 @@ static basin_status deal_classes(basin_folds *folds, const basin_folds_options *
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%lld folds of %lld items; expected 2 to %lld folds", (long long)number,
                           (long long)count, (long long)count);
-    BASIN_TRY(deal(part, NULL, o->class_of, count, number, o->seed, STREAM_FOLDS, error));
+    BASIN_TRY(
+        deal(part, NULL, o->class_of, o->copy, count, number, count, o->seed, STREAM_FOLDS, error));
     for (int64_t n = 0; n < number; n++) {
         BASIN_TRY(add_fold(folds, error));
         basin_fold *f = &folds->fold[n];
@@ -105,22 +119,22 @@ static int by_size(const void *a, const void *b) {
                                 : BASIN_COMPARE(x->item, y->item);
 }
 
-static void group_items(grouped *list, const int64_t *group, int64_t count) {
-    for (int64_t i = 0; i < count; i++) list[i] = (grouped){group ? group[i] : i, i, 1, i};
-    if (!group) return; /* in their order */
+static void group_items(grouped *list, const int64_t *group, int64_t count, bool ordered) {
+    for (int64_t i = 0; i < count; i++) list[i] = (grouped){group_of(group, i), i, 1, i};
     qsort(list, (size_t)count, sizeof *list, by_group);
     for (int64_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && list[end].group == list[i].group;) end++;
         for (int64_t k = i; k < end; k++) list[k].size = end - i, list[k].first = list[i].item;
     }
-    qsort(list, (size_t)count, sizeof *list, by_size);
+    if (!ordered) qsort(list, (size_t)count, sizeof *list, by_size);
 }
 
 static basin_status deal_groups(basin_folds *folds, const basin_folds_options *o,
                                 basin_error *error) {
     int64_t count = o->count, number = o->folds;
     BASIN_SCRATCH_RAW(grouped, list, count, "folds", error);
-    group_items(list, o->kind == BASIN_FOLDS_GROUPED ? o->group : NULL, count);
+    bool ordered = o->kind == BASIN_FOLDS_ORDERED; /* copies then are with the first */
+    group_items(list, ordered ? o->copy : o->group, count, ordered);
     for (int64_t n = 0; n < number; n++) {
         BASIN_TRY(add_fold(folds, error));
         for (int part = 0; part < 3; part += number == 1 ? 1 : 2)
@@ -241,14 +255,25 @@ static basin_status read_folds(basin_folds *folds, const basin_folds_options *o,
     return BASIN_OK;
 }
 
-/* Folds, then the validation part of those that have none. */
+/* The first item of the group of each. */
+static basin_status find_first(int64_t *first, const int64_t *group, int64_t count,
+                               basin_error *error) {
+    BASIN_SCRATCH_RAW(grouped, list, count, "folds", error);
+    group_items(list, group, count, true);
+    for (int64_t i = 0; i < count; i++) first[list[i].item] = list[i].first;
+    return BASIN_OK;
+}
+
+/* Folds, then the validation part of those that have none: items like these of the test. */
 static basin_status make(basin_folds *folds, const basin_folds_options *o, basin_error *error) {
     bool read = o->kind == BASIN_FOLDS_READ, classes = read || o->kind == BASIN_FOLDS_STRATIFIED;
+    BASIN_SCRATCH_RAW(int64_t, first, o->count, "folds", error);
     BASIN_TRY((read ? read_folds : classes ? deal_classes : deal_groups)(folds, o, error));
+    BASIN_TRY(find_first(first, classes ? o->copy : o->group, o->count, error));
     for (int64_t f = 0; f < folds->folds; f++)
         if (read ? !folds->fold[f].count[1] : folds->folds > 1)
-            BASIN_TRY(basin_fold_part(&folds->fold[f], classes ? o->class_of : NULL, o->inner,
-                                      o->seed, f, 0, error));
+            BASIN_TRY(basin_fold_part(&folds->fold[f], classes ? o->class_of : NULL, first,
+                                      o->inner, o->seed, f, 0, error));
     return BASIN_OK;
 }
 

@@ -31,6 +31,15 @@ basin_status basin_column_names(char ***name, const char *columns, const int64_t
 basin_status basin_graphset_name_columns(basin_graphset *set, const char *columns,
                                          basin_error *error);
 
+/* Numbers that are equal for equal graphs, and hardly ever for others; `graph` NULL: the first. */
+basin_status basin_graphset_prints(int64_t *print, const basin_graphset *set, const int64_t *graph,
+                                   int64_t count, basin_error *error);
+
+/* Makes one molecule of all copies, with the mean of their values, or the class that more of them
+ * have; `undecided`: how many have none. Only for sets that own their arrays. */
+basin_status basin_graphset_merge(int64_t *undecided, basin_graphset *set, const int64_t *copy,
+                                  basin_error *error);
+
 /* The edge attributes of `pairs`, followed by walks along the edges of the set from end to end of
  * each pair, [edges, columns + walks]; only for graphs first .. first + count - 1, zeros for the
  * others. The caller frees them. `pairs` is the set, or a widened one of it. */
@@ -168,8 +177,10 @@ void basin_graphset_batch_free(basin_graphset_batch *batch);
 /* ---- folds ---- */
 
 /* Moves a stratified fraction `inner` of the training items to validation, where that is empty:
- * part number `which` of the possible ones, modulo their count; `number` is the fold's. */
-basin_status basin_fold_part(basin_fold *fold, const int32_t *class_of, double inner, uint64_t seed,
-                             int64_t number, int64_t which, basin_error *error);
+ * part number `which` of the possible ones, modulo their count; `number` is the fold's. Items of
+ * one `group` (numbers of items, those of the first of each; NULL: each its own) stay together. */
+basin_status basin_fold_part(basin_fold *fold, const int32_t *class_of, const int64_t *group,
+                             double inner, uint64_t seed, int64_t number, int64_t which,
+                             basin_error *error);
 
 #endif

@@ -71,9 +71,6 @@ void basin_molecule_refine(uint64_t *colour, const basin_molecule *m, const char
                            int rounds);
 /* Turns of atoms and sides of double bonds, the same however it is written. */
 basin_status basin_molecule_find_stereo(basin_molecule *m, basin_error *error);
-/* A number that is equal for equal molecules, however they are written. */
-basin_status basin_molecule_print(int64_t *print, const basin_molecule *m, bool stereo,
-                                  basin_error *error);
 /* The same of a molblock, as basin_sdf_table puts it into a cell. */
 basin_status basin_molecule_read_block(basin_molecule *m, const char *text, basin_error *error);
 bool basin_molecule_is_block(const char *text);

@@ -28,10 +28,10 @@ typedef struct reading {
     int smiles, id, targets, target[MAX_TARGETS];
     basin_molecule molecule;
     basin_graphset_arrays a;
-    int64_t *nodes, *from, *to, *line, *scaffold, *class_of, *print, atoms;
+    int64_t *nodes, *from, *to, *line, *scaffold, *class_of, atoms;
     int32_t *atom, *bond;
     float *value;
-    size_t capacity[10];
+    size_t capacity[9];
     basin_names ids;
     basin_dictionary word[MAX_TARGETS]; /* cells of the targets that are not numbers */
     const char **class_word;            /* of one target of words, in the order of classes */
@@ -57,8 +57,7 @@ static basin_status reserve(reading *r, basin_error *error) {
                    BASIN_RESERVE(&r->atom, &r->capacity[6],
                                  (r->atoms + m->atoms) * BASIN_ATOM_LABELS) &&
                    BASIN_RESERVE(&r->value, &r->capacity[7], g * (r->targets + 1)) &&
-                   BASIN_RESERVE(&r->class_of, &r->capacity[8], g) &&
-                   BASIN_RESERVE(&r->print, &r->capacity[9], g)
+                   BASIN_RESERVE(&r->class_of, &r->capacity[8], g)
                ? BASIN_OK
                : basin_fail_memory(error, molecules);
 }
@@ -92,7 +91,6 @@ static basin_status put_molecule(reading *r, int64_t line, basin_error *error) {
         r->bond[at] = sides ? m->bond[i].stereo : m->bond[i].order;
     }
     BASIN_TRY(basin_molecule_scaffold(&r->scaffold[g], m, error));
-    BASIN_TRY(basin_molecule_print(&r->print[g], m, r->spec->stereo, error));
     r->nodes[g] = m->atoms, r->line[g] = line;
     r->atoms += m->atoms, r->a.edges += m->bonds;
     r->a.graphs++;
@@ -379,12 +377,12 @@ static bool differ(const reading *r, int64_t a, int64_t b) {
     return false;
 }
 
-/* Says how many of the numbers `print` [graphs] are there more than once; 0 are left out. */
-static basin_status note_repeats(reading *r, const int64_t *print, const char *what, bool values,
+/* Says how many of the numbers `same` [graphs] are there more than once; 0 are left out. */
+static basin_status note_repeats(reading *r, const double *same, const char *what, bool values,
                                  basin_error *error) {
-    int64_t repeated = 0, different = 0, n = r->a.graphs, first[2] = {0};
+    int64_t repeated = 0, different = 0, copies = 0, n = r->a.graphs, first[2] = {0};
     BASIN_SCRATCH_RAW(basin_ranked, all, n + 1, molecules, error);
-    for (int64_t g = 0; g < n; g++) all[g] = (basin_ranked){(double)(print[g] >> 11), g};
+    for (int64_t g = 0; g < n; g++) all[g] = (basin_ranked){same[g], g};
     qsort(all, (size_t)n, sizeof *all, basin_lower_first);
     for (int64_t i = 0, next; i < n; i = next) {
         bool other = false;
@@ -392,27 +390,46 @@ static basin_status note_repeats(reading *r, const int64_t *print, const char *w
             other = other || (values && differ(r, all[i].at, all[next].at));
         if (next == i + 1 || all[i].value == 0) continue;
         if (!repeated++ || all[i].at < first[0]) first[0] = all[i].at, first[1] = all[i + 1].at;
-        different += other;
+        different += other, copies += next - i - 1;
     }
     if (!repeated) return BASIN_OK;
     fprintf(r->note, "%lld %s%s there more than once, the first in lines %lld and %lld",
             (long long)repeated, what, repeated == 1 ? " is" : "s are",
             (long long)r->line[first[0]], (long long)r->line[first[1]]);
+    if (copies > repeated) fprintf(r->note, ", %lld copies in all", (long long)copies);
     if (different)
         fprintf(r->note, "; %lld of them with different values to learn", (long long)different);
+    if (values && r->targets)
+        fprintf(r->note, r->spec->merge ? "; they are merged, with the mean value or the commonest "
+                                          "class"
+                                        : "; copies stay in one part of a split (replicates: mean "
+                                          "merges them)");
     fprintf(r->note, "\n");
     return BASIN_OK;
 }
 
-static basin_status note_all_repeats(reading *r, basin_error *error) {
+/* Says which molecules and ids are there more than once, and merges
+ * molecules where that is asked for. */
+static basin_status settle_copies(basin_graphset *set, reading *r, basin_error *error) {
+    int64_t n = set->graphs, undecided = 0;
+    BASIN_SCRATCH_RAW(int64_t, copy, n, molecules, error);
+    BASIN_SCRATCH_RAW(double, same, n, molecules, error);
     if (r->spec->text) return BASIN_OK;
-    BASIN_TRY(note_repeats(r, r->print, "molecule", true, error));
-    for (int64_t g = 0; g < r->a.graphs && r->id >= 0; g++) {
-        const char *id = r->ids.text + r->ids.at[g];
-        uint64_t own = *id ? basin_hash_text(BASIN_HASH_START, id) : 0;
-        memcpy(&r->print[g], &own, sizeof own);
+    BASIN_TRY(basin_graphset_copies(copy, set, error));
+    for (int64_t g = 0; g < n; g++) same[g] = (double)copy[g] + 1;
+    BASIN_TRY(note_repeats(r, same, "molecule", true, error));
+    for (int64_t g = 0; g < n && r->id >= 0; g++) {
+        const char *id = set->id + set->id_start[g];
+        same[g] = *id ? (double)(basin_hash_text(BASIN_HASH_START, id) >> 11) : 0;
     }
-    return r->id >= 0 ? note_repeats(r, r->print, "id", false, error) : BASIN_OK;
+    if (r->id >= 0) BASIN_TRY(note_repeats(r, same, "id", false, error));
+    if (r->spec->merge) BASIN_TRY(basin_graphset_merge(&undecided, set, copy, error));
+    if (undecided)
+        fprintf(r->note,
+                "%lld merged molecules have as many copies of one class as of another, and "
+                "are left out\n",
+                (long long)undecided);
+    return BASIN_OK;
 }
 
 static void put_notes(reading *r) {
@@ -440,7 +457,7 @@ static void reading_free(reading *r) {
     basin_table_rows_close(&r->rows);
     basin_molecule_free(&r->molecule);
     BASIN_FREE(r->header, r->nodes, r->from, r->to, r->line, r->scaffold, r->class_of, r->atom,
-               r->bond, r->value, r->class_word, r->made, r->print);
+               r->bond, r->value, r->class_word, r->made);
     for (int t = 0; t < r->targets; t++) basin_dictionary_free(&r->word[t]);
     basin_names_free(&r->ids);
     if (r->note) free(basin_memory_file_close(&r->notes));
@@ -487,7 +504,6 @@ static basin_status finish(basin_graphset *set, reading *r, basin_error *error) 
                                              : "");
     BASIN_TRY(settle_targets(r, error));
     put_notes(r);
-    BASIN_TRY(note_all_repeats(r, error));
     a->name = base ? base + 1 : path ? path : molecules;
     a->nodes = r->nodes, a->from = r->from, a->to = r->to, a->undirected = true;
     a->node_label = r->atom, a->node_labels = BASIN_ATOM_LABELS;
@@ -495,10 +511,14 @@ static basin_status finish(basin_graphset *set, reading *r, basin_error *error) 
     BASIN_TRY(basin_graphset_from_arrays(set, a, error));
     set->binary =
         r->flags && a->targets > 1; /* one of 0 and 1 is a class, or asked for as values */
-    set->line = r->line, set->scaffold = r->scaffold, r->line = r->scaffold = NULL;
+    set->scaffold = r->scaffold, r->scaffold = NULL;
     set->id = r->ids.text, set->id_start = r->ids.at;
     set->id_bytes = set->id ? set->id_start[a->graphs] : 0;
     r->ids = (basin_names){0};
+    int64_t *line = set->line = r->line; /* which notes still read */
+    basin_status copied = settle_copies(set, r, error);
+    r->line = NULL, set->line = line;
+    if (copied) return basin_graphset_free(set), copied;
     set->note = basin_memory_file_close(&r->notes), r->note = NULL;
     BASIN_FREE_AT_EXIT char *names = join_names(r);
     basin_status status = set->note && names ? basin_graphset_name_columns(set, names, error)

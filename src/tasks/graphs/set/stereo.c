@@ -73,21 +73,6 @@ static void colour_atoms(uint64_t *colour, const basin_molecule *m) {
     basin_molecule_refine(colour, m, NULL, false, m->atoms < ROUNDS ? m->atoms : ROUNDS);
 }
 
-basin_status basin_molecule_print(int64_t *print, const basin_molecule *m, bool stereo,
-                                  basin_error *error) {
-    uint64_t sum = (uint64_t)m->bonds;
-    BASIN_SCRATCH_RAW(uint64_t, colour, 2 * m->atoms, "a molecule", error);
-    colour_atoms(colour, m);
-    for (int32_t i = 0; i < m->atoms; i++)
-        sum += stereo ? basin_hash_pair(colour[i], m->atom[i].turn) : colour[i];
-    for (int32_t i = 0; i < m->bonds && stereo; i++) {
-        const basin_bond *b = &m->bond[i];
-        sum += b->stereo * basin_hash_pair(colour[b->a] + colour[b->b], b->order);
-    }
-    memcpy(print, &sum, sizeof sum);
-    return BASIN_OK;
-}
-
 static uint8_t centre_of(const basin_molecule *m, const uint64_t *colour, int32_t own) {
     int32_t first = m->start[own], count = m->start[own + 1] - first, odd = 0;
     uint64_t rank[NEIGHBOURS];

@@ -348,6 +348,60 @@ TEST(stratified) {
     assert_int_equal(basin_folds_new(&folds, &options, &failure), BASIN_BAD_VALUE);
 }
 
+/* Graphs of 6 nodes: a hexagon, another one with its nodes in another order, two triangles, which
+ * colours cannot tell from it, a hexagon with another label; arrows one way, and its mirror. */
+TEST(copies_are_found) {
+    enum { GRAPHS = 6, NODES = 6 * GRAPHS };
+    static const int64_t mixed[] = {3, 0, 5, 1, 4, 2}, expected[] = {0, 0, 2, 3, 4, 4};
+    int64_t nodes[GRAPHS] = {6, 6, 6, 6, 6, 6}, from[NODES], to[NODES], first[GRAPHS];
+    int32_t label[NODES] = {0};
+    for (int64_t i = 0; i < 6; i++) {
+        from[i] = i, to[i] = (i + 1) % 6;
+        from[6 + i] = 6 + mixed[i], to[6 + i] = 6 + mixed[(i + 1) % 6];
+        from[12 + i] = 12 + i, to[12 + i] = 12 + i / 3 * 3 + (i + 1) % 3;
+        from[18 + i] = 18 + i, to[18 + i] = 18 + (i + 1) % 6;
+        from[24 + i] = 24 + i, to[24 + i] = 24 + (i ? i - 1 : 1);
+        from[30 + i] = 30 + 5 - i, to[30 + i] = 30 + (i ? 5 - i + 1 : 4);
+    }
+    label[20] = 1;
+    for (int ways = 1; ways < 3; ways++) {
+        BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
+        basin_graphset_arrays a = {.graphs = GRAPHS, .nodes = nodes, .edges = NODES, .from = from};
+        a.to = to, a.node_label = label, a.node_labels = 1, a.undirected = ways > 1;
+        assert_ok(basin_graphset_from_arrays(&set, &a, &failure));
+        assert_ok(basin_graphset_copies(first, &set, &failure));
+        for (int g = 0; g < GRAPHS; g++) assert_int_equal(first[g], expected[g]);
+    }
+}
+
+TEST(copies_stay_in_one_part) {
+    enum { COUNT = 120 };
+    int64_t copy[COUNT];
+    int32_t class_of[COUNT];
+    for (int64_t i = 0; i < COUNT; i++) copy[i] = i % 37, class_of[i] = i % 3 == 0;
+    for (int kind = 0; kind < 3; kind++) {
+        basin_folds folds;
+        basin_folds_options options = {.count = COUNT, .folds = 5, .inner = 0.1, .copy = copy};
+        options.class_of = class_of;
+        options.kind = (basin_folds_kind)kind;
+        if (kind == BASIN_FOLDS_GROUPED) options.group = copy;
+        if (kind == BASIN_FOLDS_ORDERED) options.folds = 1;
+        assert_ok(basin_folds_new(&folds, &options, &failure));
+        for (int64_t f = 0; f < folds.folds; f++) {
+            const basin_fold *fold = &folds.fold[f];
+            int part_of[COUNT] = {0};
+            assert_true(fold->count[1] > 0 && fold->count[2] > 0);
+            for (int part = 0; part < 3; part++)
+                for (int64_t i = 0; i < fold->count[part]; i++) {
+                    int *own = &part_of[copy[fold->item[part][i]]];
+                    assert_true(!*own || *own == part + 1);
+                    *own = part + 1;
+                }
+        }
+        basin_folds_free(&folds);
+    }
+}
+
 TEST_WITH(given_folds, folder_new, folder_remove) {
     char path[PATH_TEXT], name[PATH_TEXT];
     basin_folds folds;

@@ -463,6 +463,32 @@ TEST(stereo_of_molblocks) {
     }
 }
 
+/* Copies become one, with the mean of values that are known or the commonest class. */
+TEST_WITH(copies_are_merged, folder_new, folder_remove) {
+    static const char values[] = "smiles,id,y\nCCO,a,1.5\nC=O,b,3\nOCC,c,2\nC=O,d,\nCN,e,7\n";
+    static const char words[] = "smiles,id,y\nCCO,a,no\nC=O,b,no\nOCC,c,yes\nC(O)C,d,yes\n"
+                                "O=C,e,yes\nCN,f,no\n";
+    char path[PATH_TEXT];
+    basin_graphset set;
+    basin_graphset_options spec = {.target = "y", .merge = true};
+    file_put(folder_path(path, state, "v.csv"), values, strlen(values));
+    assert_ok(basin_graphset_read(&set, path, &spec, &failure));
+    assert_int_equal(set.graphs, 3);
+    assert_true(set.target[0] == 1.75f && set.target[1] == 3 && set.target[2] == 7);
+    assert_string_equal(set.id + set.id_start[2], "e");
+    assert_int_equal(set.line[2], 6);
+    assert_int_equal(set.nodes, 3 + 2 + 2);
+    assert_int_equal(set.node_label[4 * (set.node_start[2] + 1)], 7);
+    assert_non_null(strstr(set.note, "1 molecule is there more than once"));
+    basin_graphset_free(&set);
+    file_put(folder_path(path, state, "w.csv"), words, strlen(words));
+    assert_ok(basin_graphset_read(&set, path, &spec, &failure));
+    assert_int_equal(set.graphs, 3);
+    assert_true(set.class_of[0] == 1 && set.class_of[1] == -1 && set.class_of[2] == 0);
+    assert_non_null(strstr(set.note, "1 merged molecules have as many copies"));
+    basin_graphset_free(&set);
+}
+
 /* Lines without a header; what is there twice; few whole numbers. */
 TEST_WITH(notes_on_tables, folder_new, folder_remove) {
     static const struct {
