@@ -18,12 +18,40 @@ from model import Block, Model, norm
 
 PASSES, CELLS = 4, 128
 TYPES = {np.dtype(np.float16): 'F16', np.dtype(np.float32): 'F32', np.dtype(np.float64): 'F64', np.dtype(np.int32): 'I32'}
+START = 0xcbf29ce484222325  # of hashes
+
+
+def fnv(text, h=START):
+    """FNV-1a of a text with its final zero."""
+    for byte in text.encode() + b'\0':
+        h = (h ^ byte) * 0x100000001b3 % 2**64
+    return h
+
+
+def words(data):
+    """basin_hash_words of src/base/hash.h."""
+    h, whole = START, len(data) // 8
+    for word in np.frombuffer(data, '<u8', whole).tolist():
+        h = (h ^ word) * 0x9e3779b97f4a7c15 % 2**64
+        h ^= h >> 32
+    for byte in data[8 * whole:]:
+        h = (h ^ byte) * 0x100000001b3 % 2**64
+    return h
+
+
+def digests(tensors, meta):
+    """What docs/formats.md calls basin.digests."""
+    lines = [f'{TYPES[a.dtype]} {list(a.shape)} {words(a.tobytes()):016x} {name}' for name, a in sorted(tensors.items())]
+    both = sum(fnv(value, fnv(key)) for key, value in meta.items()) % 2**64
+    return '\n'.join([*lines, f'metadata {both:016x}'])
 
 
 def save(path, tensors, meta):
-    head, blobs, at = {'__metadata__': {k: str(v) for k, v in meta.items()}}, [], 0
+    meta = {k: str(v) for k, v in meta.items() if k != 'basin.digests'}
+    tensors = {k: np.ascontiguousarray(a) for k, a in tensors.items()}
+    head, blobs, at = {'__metadata__': {**meta, 'basin.digests': digests(tensors, meta)}}, [], 0
     for name in sorted(tensors):
-        a = np.ascontiguousarray(tensors[name])
+        a = tensors[name]
         head[name] = dict(dtype=TYPES[a.dtype], shape=list(a.shape), data_offsets=[at, at + a.nbytes])
         blobs.append(a.tobytes())
         at += a.nbytes

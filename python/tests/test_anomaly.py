@@ -50,6 +50,15 @@ def test_files_and_pickles_keep_the_model(fitted, network, tmp_path):
         assert numpy.array_equal(other.predict_proba(x, edges=edges), expected)
 
 
+@pytest.mark.parametrize("share", [0.001, 0.3, 0.6, 0.9])
+def test_a_damaged_pickle_is_an_error(fitted, share):
+    state = fitted.__getstate__()
+    file = bytearray(state["_file"])
+    file[int(share * len(file))] ^= 4
+    with pytest.raises(basin.BasinError, match="model.safetensors"):
+        type(fitted).__new__(type(fitted)).__setstate__({**state, "_file": bytes(file)})
+
+
 def test_edges_may_come_in_many_forms(fitted, network):
     sparse, networkx = pytest.importorskip("scipy.sparse"), pytest.importorskip("networkx")
     x, edges, _ = network

@@ -7,6 +7,7 @@
 #include "basin/zoo.h"
 #include "program/cli.h"
 #include "program/verify/verify.h"
+#include "tasks/common/digest.h"
 #include "tasks/common/run/settings.h"
 #include "tasks/common/view/document.h"
 
@@ -146,7 +147,7 @@ static basin_status read_weights(job *j, const basin_bundle *bundle, basin_error
 static basin_status read_files(job *j, const char *path, basin_error *error) {
     options *o = j->o;
     BASIN_TRY(basin_bundle_read(&j->tokens_file, path, error));
-    if (o->weights) BASIN_TRY(basin_bundle_read(&j->weights_file, o->weights, error));
+    if (o->weights) BASIN_TRY(basin_model_read(&j->weights_file, o->weights, error));
     BASIN_TRY(read_tokens(j, error));
     return read_weights(j, j->weights_file ? j->weights_file : j->tokens_file, error);
 }

@@ -9,10 +9,16 @@
 #include "base/parallel.h"
 #include "basin/version.h"
 #include "program/cli.h"
+#include "tasks/common/digest.h"
 
-#define OPTIONS basin_args
+typedef struct options {
+    BASIN_ARGS;
+    bool check;
+} options;
+#define OPTIONS options
 
 static const basin_option table[] = {
+    BASIN_FLAG(check, "check"),
     BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
@@ -81,7 +87,16 @@ static void put_training(basin_record *r, const basin_bundle *bundle) {
     }
 }
 
-static void put_file(basin_record *r, const basin_bundle *bundle) {
+/* Files that training, conversion or cutting wrote have them; others need none. */
+static void put_digests(basin_record *r, const basin_bundle *bundle, bool checked) {
+    bool ours = basin_bundle_meta(bundle, "basin.model") || basin_bundle_meta(bundle, "format");
+    if (basin_bundle_has_digests(bundle))
+        basin_record_text(r, "digests", checked ? "as computed now" : "there (--check compares)");
+    else if (ours || checked)
+        basin_record_text(r, "digests", "absent: damage cannot be found");
+}
+
+static void put_file(basin_record *r, const basin_bundle *bundle, bool checked) {
     int64_t numbers = 0, bytes = 0;
     size_t tensors = basin_bundle_count(bundle);
     for (size_t i = 0; i < tensors; i++) {
@@ -92,6 +107,7 @@ static void put_file(basin_record *r, const basin_bundle *bundle) {
     if (!text) basin_record_row(r);
     basin_record_text(r, "file", basin_bundle_path(bundle));
     put_id(r, bundle);
+    put_digests(r, bundle, checked);
     basin_record_fields(r, "|tensors=%lld;numbers=%lld;bytes=%lld", (long long)tensors,
                         (long long)numbers, (long long)bytes);
     put_training(r, bundle);
@@ -104,22 +120,24 @@ static void put_file(basin_record *r, const basin_bundle *bundle) {
 
 /* Files that cannot be read are reported, and the others printed. */
 static basin_status run(void *context, basin_error *error) {
-    basin_args *o = context;
+    options *o = context;
     basin_status status = BASIN_OK;
     basin_record *r = basin_record_open(stdout, o->json ? BASIN_FORM_JSON : BASIN_FORM_TEXT);
     if (!r) return basin_fail_memory(error, "a result");
     if (o->json) basin_record_table(r, "files", NULL);
     for (int i = 0; i < o->operands; i++) {
         basin_bundle *bundle;
-        if (basin_bundle_read(&bundle, o->operand[i], error)) {
+        basin_status (*read)(basin_bundle **, const char *, basin_error *) =
+            o->check ? basin_model_read : basin_bundle_read;
+        if (read(&bundle, o->operand[i], error)) {
             basin_report(error);
             status = BASIN_REPORTED;
             continue;
         }
         if (i && !o->json) basin_record_note(r, "%s", "");
-        put_file(r, bundle);
+        put_file(r, bundle, o->check);
         basin_bundle_free(bundle);
-        basin_note_gamma(o, o->operand[i]);
+        basin_note_gamma(&o->args, o->operand[i]);
     }
     if (o->json) basin_record_end(r);
     BASIN_TRY(basin_record_close(r, error));

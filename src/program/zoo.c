@@ -1,6 +1,7 @@
 /* basin zoo list, descend: published models, and whether their updates go down their energy. */
 #include "program/cli.h"
 #include "program/verify/specimen.h"
+#include "tasks/common/digest.h"
 #include "tasks/common/view/document.h"
 
 typedef struct options {
@@ -136,7 +137,7 @@ static void put_descent(basin_record *r, const void *context) {
 
 static basin_status descend(descent *d, const char *path, basin_error *error) {
     options *o = d->o;
-    if (path) BASIN_TRY(basin_bundle_read(&d->file, path, error));
+    if (path) BASIN_TRY(basin_model_read(&d->file, path, error));
     BASIN_TRY(basin_specimen_descend(&d->run, d->model, d->file, (uint64_t)o->seed, (int)o->steps,
                                      o->scale, error));
     BASIN_TRY(basin_specimen_judge(&d->verdict, d->model, d->file, (int)o->seeds, (uint64_t)o->seed,

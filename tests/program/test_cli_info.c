@@ -63,6 +63,28 @@ TEST(describes_as_json) {
     assert_true(json_number(tree, "files.0.tensors.0.shape.1") == 3);
 }
 
+/* A network's digests are compared where that is asked for, a model's wherever it is opened. */
+TEST(compares_digests) {
+    char path[PATH_TEXT];
+    static const char edges[] = "src,dst\na,b\nb,c\n",
+                      nodes[] = "id,f,label\na,1,0\nb,2,1\nc,3,0\n";
+    file_put(folder_path(path, state, "e.csv"), edges, sizeof edges - 1);
+    file_put(folder_path(path, state, "v.csv"), nodes, sizeof nodes - 1);
+    run_ok(state, "data convert e.csv v.csv n.basin");
+    assert_contains(run_ok(state, "info n.basin")->out, "digests  there (--check compares)\n");
+    assert_contains(run_ok(state, "info --check n.basin")->out, "digests  as computed now\n");
+    FILE *file = fopen(folder_path(path, state, "n.basin"), "r+b");
+    assert_true(file && !fseek(file, -1, SEEK_END));
+    int last = fgetc(file);
+    assert_true(!fseek(file, -1, SEEK_END) && fputc(last ^ 1, file) != EOF && !fclose(file));
+    run_ok(state, "info n.basin");
+    assert_error(run(state, "info --check n.basin"), 1, "n.basin: tensor ");
+    write_model(state, "m.npz");
+    assert_contains(run_ok(state, "info --check m.npz")->out, "digests  absent");
+    run_ok(state, "info --check " BASIN_SOURCE "/models/photos.safetensors " BASIN_SOURCE
+                  "/models/fashion.safetensors " BASIN_SOURCE "/models/context.safetensors");
+}
+
 TEST(reports_bad_files) {
     char path[PATH_TEXT];
     assert_error(run(state, "info missing.npz"), 1, "missing.npz");

@@ -6,6 +6,7 @@
 #include "base/sort.h"
 #include "base/states.h"
 #include "basin/plan.h"
+#include "tasks/common/digest.h"
 #include "tasks/graphs/graphs.h"
 
 /* ---- the model's configuration ---- */
@@ -613,6 +614,7 @@ basin_status basin_graphs_write(const char *path, basin_graphs_model *model, bas
                                       member_name(name, model, k, model->params.param[i].state),
                                       error));
     BASIN_TRY(write_arrays(bundle, model, error));
+    BASIN_TRY(basin_bundle_digest(bundle, error));
     return basin_bundle_write(path, bundle, error);
 }
 
@@ -663,7 +665,7 @@ basin_status basin_graphs_open(basin_graphs_model **model, const char *path, bas
                                basin_error *error) {
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     *model = NULL;
-    BASIN_TRY(basin_bundle_read(&bundle, path, error));
+    BASIN_TRY(basin_model_read(&bundle, path, error));
     BASIN_TRY(basin_graphs_model_read(model, bundle, NULL, backend, error));
     BASIN_TRY_OR(read_members(*model, bundle, error), drop(model));
     BASIN_TRY_OR(basin_graphs_model_describe(*model, error), drop(model));

@@ -2,6 +2,7 @@
 #include "base/bundle.h"
 #include "base/file.h"
 #include "base/number.h"
+#include "tasks/common/digest.h"
 #include "tasks/nodes/net.h"
 
 /* A copy of the network's schema, or one that is made from its features. */
@@ -156,6 +157,7 @@ basin_status basin_nodes_write(const char *path, const basin_nodes_model *model,
     BASIN_TRY(basin_nodes_judged_store(bundle, model, error));
     BASIN_TRY(basin_nodes_memory_store(bundle, &model->memory, error));
     BASIN_TRY(basin_nodes_reference_store(bundle, &model->reference, error));
+    BASIN_TRY(basin_bundle_digest(bundle, error));
     BASIN_TRY(basin_bundle_write(path, bundle, error));
     return find_id(((basin_nodes_model *)model)->id, path, error);
 }
@@ -234,7 +236,7 @@ basin_status basin_nodes_open(basin_nodes_model **model, const char *task, const
     char id[BASIN_MODEL_ID + 1];
     *model = NULL;
     BASIN_TRY(find_id(id, path, error));
-    BASIN_TRY(basin_bundle_read(&bundle, path, error));
+    BASIN_TRY(basin_model_read(&bundle, path, error));
     basin_status status = read_all(model, task, bundle, backend, error);
     if (!status) status = find_id((*model)->id, path, error);
     if (!status && strcmp(id, (*model)->id) != 0)

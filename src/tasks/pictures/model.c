@@ -4,6 +4,7 @@
 #include "base/sort.h"
 #include "base/states.h"
 #include "basin/random.h"
+#include "tasks/common/digest.h"
 #include "tasks/common/shards/shards.h"
 #include "tasks/pictures/image.h"
 
@@ -273,7 +274,7 @@ basin_status basin_image_open(basin_image_model **model, const char *path, basin
                               basin_error *error) {
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     *model = NULL;
-    BASIN_TRY(basin_bundle_read(&bundle, path, error));
+    BASIN_TRY(basin_model_read(&bundle, path, error));
     BASIN_TRY_OR(open_bundle(model, bundle, backend, error), drop(model));
     return BASIN_OK;
 }
@@ -402,6 +403,7 @@ static basin_status write_model(const char *path, basin_bundle *bundle, basin_im
     BASIN_TRY(basin_settings_store(bundle, "image", &model->settings, &basin_image_task, error));
     BASIN_TRY(basin_image_card_add(bundle, &model->card, error));
     BASIN_TRY(give_weights(bundle, &graph.params, model->store, dtype, error));
+    BASIN_TRY(basin_bundle_digest(bundle, error));
     return basin_bundle_write(path, bundle, error);
 }
 

@@ -7,6 +7,7 @@
 #include "base/sort.h"
 #include "base/states.h"
 #include "base/training.h"
+#include "tasks/common/digest.h"
 #include "tasks/common/shards/shards.h"
 #include "tasks/pictures/image.h"
 
@@ -182,7 +183,7 @@ static basin_status remember(job *j, basin_error *error) {
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *from = NULL;
     bool first = basin_ranks_rank(j->training->ranks) == 0;
     if (j->training->dry_run_seconds > 0) return BASIN_OK;
-    if (j->training->from && first) BASIN_TRY(basin_bundle_read(&from, j->training->from, error));
+    if (j->training->from && first) BASIN_TRY(basin_model_read(&from, j->training->from, error));
     BASIN_TRY(basin_image_card_begin(card, &j->train, &j->test, from, error));
     if (!j->test.items || !first) return BASIN_OK;
     BASIN_TRY(basin_image_card_compare(&overlap, card, &j->test, error));
@@ -402,7 +403,7 @@ static basin_status fit(basin_settings *settings, const char **preset, const bas
                         const char *from, basin_error *error) {
     basin_image_settings s;
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
-    if (from) BASIN_TRY(basin_bundle_read(&bundle, from, error));
+    if (from) BASIN_TRY(basin_model_read(&bundle, from, error));
     BASIN_TRY(from ? basin_settings_take(&s, &basin_image_task, bundle, error)
                    : from_pictures(&s, preset, set, error));
     while (s.batch > set->items && s.batch > 1) s.batch /= 2;

@@ -6,6 +6,7 @@
 #include <cjson/cJSON.h>
 
 #include "support/folder.h"
+#include "tasks/common/digest.h"
 #include "tasks/graphs/graph_world.h"
 
 enum { GRAPHS = 20, TRAINS = 15, TEXT = 20000 };
@@ -215,6 +216,7 @@ static void damage(const scene *s, const char *name, double value) {
     cJSON_ReplaceItemInObject(run, name, cJSON_CreateNumber(value));
     char *text = cJSON_PrintUnformatted(run);
     assert_ok(basin_bundle_meta_set(bundle, "basin.run", text, &failure));
+    assert_ok(basin_bundle_digest(bundle, &failure));
     assert_ok(basin_bundle_write(s->checkpoint, bundle, &failure));
     cJSON_free(text);
     cJSON_Delete(run);

@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 
 #include "support/folder.h"
+#include "tasks/common/digest.h"
 #include "tasks/nodes/fraud.h"
 
 /* A run of two members on a small network. */
@@ -167,6 +168,7 @@ TEST(spoiled_checkpoints_are_refused) {
         cJSON_ReplaceItemInObject(run, bad[i].key, cJSON_CreateNumber(bad[i].value));
         char *text = cJSON_PrintUnformatted(run);
         assert_ok(basin_bundle_meta_set(bundle, "basin.run", text, &failure));
+        assert_ok(basin_bundle_digest(bundle, &failure));
         assert_ok(basin_bundle_write(path, bundle, &failure));
         basin_bundle_free(bundle);
         cJSON_Delete(run);

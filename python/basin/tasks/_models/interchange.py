@@ -64,6 +64,7 @@ def to_huggingface(model: Any, folder: Any) -> None:
         model = path
     bundle = _read(model)
     metadata = _metadata(bundle)
+    metadata.pop("basin.digests", None)  # of this file, not of one that others may train
     if _TYPE not in metadata or _CONFIG not in metadata:
         raise BasinError(f"{model}: no model of Basin's: its metadata lack {_TYPE!r}")
     config = {"model_type": _PREFIX + metadata.pop(_TYPE), **json.loads(metadata.pop(_CONFIG))}

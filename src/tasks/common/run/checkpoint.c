@@ -4,6 +4,7 @@
 #include "base/bundle.h"
 #include "base/states.h"
 #include "basin/train.h"
+#include "tasks/common/digest.h"
 #include "tasks/common/run/run.h"
 
 enum { NAME = 320 };
@@ -271,6 +272,7 @@ basin_status basin_run_save(basin_run *run, basin_error *error) {
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     BASIN_TRY(basin_bundle_new(&bundle, NULL, error));
     BASIN_TRY(fill(bundle, run, error));
+    BASIN_TRY(basin_bundle_digest(bundle, error));
     return basin_bundle_write_safetensors(run->checkpoint, bundle, error);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/info.h"
+#include "tasks/common/digest.h"
 #include "tasks/common/run/run.h"
 
 static char *join(const char *path, const char *suffix) {
@@ -39,7 +40,7 @@ static basin_status look(basin_run *run, const char *kind, basin_error *error) {
     BASIN_TRY(basin_writer_sweep(run->checkpoint, error));
     bool there = exists(run->checkpoint);
     if (there && t->resume) {
-        BASIN_TRY(basin_bundle_read(&run->saved, run->checkpoint, error));
+        BASIN_TRY(basin_model_read(&run->saved, run->checkpoint, error));
         return basin_settings_check_model(run->saved, kind, error);
     }
     if (there && t->restart) return set_aside(run, error);
@@ -56,7 +57,7 @@ static basin_status look(basin_run *run, const char *kind, basin_error *error) {
 
 static basin_status open_from(basin_run *run, const char *kind, basin_error *error) {
     if (!run->training.from) return BASIN_OK; /* resumed, for members still to begin */
-    BASIN_TRY(basin_bundle_read(&run->from, run->training.from, error));
+    BASIN_TRY(basin_model_read(&run->from, run->training.from, error));
     return basin_settings_check_model(run->from, kind, error);
 }
 

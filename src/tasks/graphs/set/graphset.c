@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/sized.h"
 #include "base/text.h"
+#include "tasks/common/digest.h"
 #include "tasks/common/packed.h"
 #include "tasks/graphs/set/molecule.h"
 
@@ -183,6 +184,7 @@ basin_status basin_graphset_write(const char *path, const basin_graphset *set, b
             BASIN_TRY(basin_bundle_put(bundle, p->name, *p->data, p->dtype, shape_of(p), error));
     for (int i = 0; i < 6; i++)
         if (meta[i][1]) BASIN_TRY(basin_bundle_meta_set(bundle, meta[i][0], meta[i][1], error));
+    BASIN_TRY(basin_bundle_digest(bundle, error));
     return basin_bundle_write_safetensors(path, bundle, error);
 }
 

@@ -13,6 +13,7 @@
 #include "base/states.h"
 #include "basin/energy.h"
 #include "basin/tasks/models.h"
+#include "tasks/common/digest.h"
 #include "tasks/nodes/context/context.h"
 
 enum {
@@ -117,7 +118,7 @@ static basin_status read_file(basin_context_net *n, const char *path, basin_erro
     char found[4096];
     const basin_tensor *head;
     if (!path) BASIN_TRY(basin_models_find(found, sizeof found, "context", error));
-    BASIN_TRY(basin_bundle_read(&n->file, path ? path : found, error));
+    BASIN_TRY(basin_model_read(&n->file, path ? path : found, error));
     const char *kind = basin_bundle_meta(n->file, "kind");
     if (!kind || strcmp(kind, "context") != 0)
         return basin_fail(error, BASIN_BAD_FILE, "%s: is not a model of detection in context",

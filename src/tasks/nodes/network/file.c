@@ -13,6 +13,7 @@
 
 #include "base/bundle.h"
 #include "base/text.h"
+#include "tasks/common/digest.h"
 #include "tasks/nodes/network/network.h"
 
 static const char format_name[] = "basin network";
@@ -275,5 +276,6 @@ basin_status basin_network_write(const char *path, const basin_network *network,
     BASIN_TRY(basin_bundle_new(&bundle, NULL, error));
     bool npz = basin_text_ends(path, ".npz");
     BASIN_TRY((npz ? put_npz : basin_network_file_put)(bundle, network, error));
+    if (!npz) BASIN_TRY(basin_bundle_digest(bundle, error));
     return basin_bundle_write(path, bundle, error);
 }

@@ -2,6 +2,7 @@
  * stands in its way is told before the first step. */
 #include <sys/stat.h>
 
+#include "tasks/common/digest.h"
 #include "tasks/common/run/rig.h"
 
 /* ---- what is compared ---- */
@@ -264,6 +265,10 @@ static void damage(const char *path, const char *from, const char *to) {
         }
     assert_true(found);
     assert_int_equal(file_put(path, text, size), 0);
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle; /* its digests are to fit */
+    assert_ok(basin_bundle_read(&bundle, path, &failure));
+    assert_ok(basin_bundle_digest(bundle, &failure));
+    assert_ok(basin_bundle_write(path, bundle, &failure));
 }
 
 TEST(damaged_checkpoints_are_refused) {
@@ -311,6 +316,7 @@ TEST(a_checkpoint_without_moments_is_refused) {
         if (strcmp(basin_bundle_name(whole, i), "b.v") != 0)
             assert_ok(basin_bundle_add(part, basin_bundle_name(whole, i), &borrowed, &failure));
     }
+    assert_ok(basin_bundle_digest(part, &failure));
     assert_ok(basin_bundle_write(f.checkpoint, part, &failure));
     basin_bundle_free(part);
     basin_bundle_free(whole);

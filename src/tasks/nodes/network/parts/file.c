@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/bundle.h"
+#include "tasks/common/digest.h"
 #include "tasks/nodes/network/parts/parts.h"
 
 typedef struct taking {
@@ -164,6 +165,7 @@ basin_status basin_part_write(const char *path, const basin_part *part, basin_er
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     BASIN_TRY(basin_bundle_new(&bundle, NULL, error));
     BASIN_TRY(put_part(bundle, part, error));
+    BASIN_TRY(basin_bundle_digest(bundle, error));
     return basin_bundle_write_safetensors(path, bundle, error);
 }
 
