@@ -1,5 +1,5 @@
-/* Model files of every task with one bit changed: each is refused in one line, or says what the
- * whole one says. FLIPS is how many bits of the header, and of the tensors of each type. */
+/* Model files of every task with one bit changed: each is refused in one line, or is the same as
+ * the whole one. FLIPS is how many bits of the header, and of the tensors of each type. */
 #include "base/file.h"
 #include "tasks/common/digest.h"
 #include "tasks/graphs/graph_world.h"
