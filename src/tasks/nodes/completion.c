@@ -219,13 +219,13 @@ static double in_units(const completion *c, const basin_nodes_feature *f, double
     const basin_network *n = c->network;
     const float *unit = c->unit + 2 * f->column;
     double value = scaled / (double)unit[1] + (double)unit[0];
-    if (f->fact >= 0) return basin_facts_value(&n->facts, f->fact, value);
+    if (f->fact >= 0) return basin_facts_value(n, f->fact, value);
     return f->column < (n->feature ? n->features : 0) ? value : expm1(value);
 }
 
 static basin_status explain(basin_nodes_explanation **why, const completion *c,
                             const basin_ranked *odd, basin_error *error) {
-    int64_t F = c->inputs.shape.columns, width = basin_node_facts_width(c->network, 1);
+    int64_t F = c->inputs.shape.columns, width = basin_node_facts_width(c->network, 1, true);
     int64_t own = c->settings.facts[0] == 'n' ? F : F - width * c->inputs.shape.relations;
     BASIN_TRY(BASIN_NEW(why, 1, "an explanation", error));
     basin_nodes_explanation *e = *why;

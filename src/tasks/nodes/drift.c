@@ -285,8 +285,8 @@ static basin_status measure_edges(basin_nodes_drift *d, const measurer *m,
         basin_nodes_drift_column *c = add_column(d, name);
         if (!c) return basin_fail_memory(error, "drift");
         measure_number(c, m, row);
-        c->then = basin_facts_value(&network->facts, row, c->then);
-        c->now = basin_facts_value(&network->facts, row, c->now);
+        c->then = basin_facts_value(network, row, c->then);
+        c->now = basin_facts_value(network, row, c->now);
     }
     return BASIN_OK;
 }

@@ -26,7 +26,7 @@ static basin_status open_relations(basin_explainer *x, basin_error *error) {
 
 static void count_slots(basin_explainer *x) {
     x->features = x->network->feature ? x->network->features : 0;
-    x->facts = basin_node_facts_width(x->network, 1);
+    x->facts = basin_node_facts_width(x->network, 1, true);
     x->slots = basin_explainer_fact_slot(x, x->network->relations, 0) + (x->table.label != NULL);
     x->hops = basin_int_max(x->model->settings.hops, 2);
 }
@@ -101,7 +101,7 @@ static basin_status find_totals(basin_explainer *x, basin_error *error) {
     if (!x->inputs.shape.facts || x->table.node.facts) return BASIN_OK;
     BASIN_TRY(BASIN_NEW_RAW(&x->total, N * width, "an explanation", error));
     BASIN_TRY(basin_node_facts_fill(x->total, width, x->network, x->inputs.node.relation,
-                                    x->inputs.shape.relations, error));
+                                    x->inputs.shape.relations, true, error));
     return find_medians(&x->total_typical, x->total, N, width, error);
 }
 
@@ -290,7 +290,7 @@ int basin_nodes_larger_share(const void *a, const void *b) {
 /* A value of the table as the user has it: degrees and most facts are logarithms there. */
 static double in_units(const basin_explainer *x, int64_t slot, double value) {
     int64_t fact = fact_at(x, slot);
-    if (fact >= 0) return basin_facts_value(&x->network->facts, fact, value);
+    if (fact >= 0) return basin_facts_value(x->network, fact, value);
     return slot < x->features || slot >= x->features + x->network->relations ? value : expm1(value);
 }
 

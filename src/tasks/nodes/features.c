@@ -1,11 +1,12 @@
 /* The one table of features of a network's nodes; see nodes.h. */
 #include "base/parallel.h"
+#include "base/sort.h"
 #include "tasks/nodes/near.h"
 
 basin_status basin_node_table_begin(basin_node_table *t, const basin_network *network, bool degree,
                                     bool facts, basin_error *error) {
     t->network = network, t->degree = degree;
-    t->facts = facts ? basin_node_facts_width(network, t->relations) : 0;
+    t->facts = facts ? basin_node_facts_width(network, t->relations, true) : 0;
     t->own = (network->feature ? network->features : 0) + (degree ? t->relations : 0) + t->facts;
     if (t->own > 0) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
@@ -14,8 +15,10 @@ basin_status basin_node_table_begin(basin_node_table *t, const basin_network *ne
 
 /* ---- columns of an edge ---- */
 
-/* A sum has its mean beside it. */
-static int columns_of(uint8_t kind) { return kind == BASIN_FACT_SUM ? 2 : 1; }
+/* A sum has its mean beside it; extremes are of nodes. */
+static int columns_of(uint8_t kind) {
+    return kind >= BASIN_FACT_MAX ? 0 : kind == BASIN_FACT_SUM ? 2 : 1;
+}
 
 int64_t basin_facts_width(const basin_facts *facts) {
     int64_t width = 0;
@@ -40,36 +43,133 @@ void basin_facts_columns(float *column, const basin_facts *facts, const float *f
         case BASIN_FACT_DATE: *column++ = compress(facts->time < 0 ? x : facts->now - x); break;
         case BASIN_FACT_TIME: *column++ = compress(fmax(facts->now - x, 0)); break;
         case BASIN_FACT_KIND: *column++ = (float)(x / count); break;
+        default: break;
         }
     }
 }
 
-/* Which fact a column is of, and which of its columns. */
-static int64_t fact_of(const basin_facts *facts, int64_t *column) {
-    int64_t i = 0;
-    *column %= basin_facts_width(facts);
-    for (; *column >= columns_of(facts->kind[i]); i++) *column -= columns_of(facts->kind[i]);
-    return i;
+/* ---- extremes: columns of nodes, after those that edges have ---- */
+
+/* Most edges whose last times lie within a day, and within a week. */
+enum { BURSTS = 2 };
+
+static int64_t extremes_width(const basin_facts *facts) {
+    int64_t width = 0;
+    for (int64_t i = 0; i < facts->count; i++) {
+        width += facts->kind[i] >= BASIN_FACT_MAX;
+        if (facts->kind[i] == BASIN_FACT_FIRST) width += BURSTS;
+    }
+    return width;
 }
 
-double basin_facts_value(const basin_facts *facts, int64_t column, double x) {
-    return facts->kind[fact_of(facts, &column)] == BASIN_FACT_KIND ? x
-                                                                   : copysign(expm1(fabs(x)), x);
+/* Numbers are days, or seconds or milliseconds since 1970 where they are that large. */
+static double day_of(const basin_facts *facts) {
+    return facts->now > 1e11 ? 86400e3 : facts->now > 1e8 ? 86400 : 1;
+}
+
+/* The latest times of a node's edges. */
+enum { LATEST = 1024 };
+typedef struct times {
+    float time[2 * LATEST];
+    int count;
+} times;
+
+static void sort_times(times *t) {
+    qsort(t->time, (size_t)t->count, sizeof *t->time, basin_compare_float);
+    if (t->count <= LATEST) return;
+    memmove(t->time, t->time + t->count - LATEST, LATEST * sizeof *t->time);
+    t->count = LATEST;
+}
+
+static int max_within(const times *t, double span) {
+    int max = 0;
+    for (int first = 0, last = 0; last < t->count; last++) {
+        while ((double)t->time[last] - (double)t->time[first] >= span) first++;
+        max = max > last - first + 1 ? max : last - first + 1;
+    }
+    return max;
+}
+
+static void fill_extremes(float *column, const basin_facts *facts, const float *fact, times *t) {
+    double count = fact[0] > 0 ? (double)fact[0] : 1;
+    for (int64_t i = 0; i < facts->count; i++) {
+        double x = (double)fact[i], mean;
+        switch ((basin_fact_kind)facts->kind[i]) {
+        case BASIN_FACT_MAX:
+        case BASIN_FACT_MIN: *column++ = compress(x); break;
+        case BASIN_FACT_SQUARES: /* the sum is four before; rounding leaves a trace of the mean */
+            mean = (double)fact[i - 4] / count, x = x / count - mean * mean;
+            *column++ = compress(x > 1e-6 * mean * mean ? sqrt(x) : 0);
+            break;
+        case BASIN_FACT_ROUND: *column++ = (float)(x / count); break;
+        case BASIN_FACT_FIRST:
+            *column++ = compress(fact[0] > 0 ? fmax(facts->now - x, 0) : 0);
+            sort_times(t);
+            *column++ = compress(max_within(t, day_of(facts)));
+            *column++ = compress(max_within(t, 7 * day_of(facts)));
+            break;
+        default: break;
+        }
+    }
+}
+
+/* ---- what columns are ---- */
+
+/* Which fact column `*column` of a node is of, and which of its columns; *leaves: of edges that
+ * leave the node. */
+static int64_t fact_of(const basin_network *n, int64_t *column, bool *leaves) {
+    const basin_facts *facts = &n->facts;
+    int64_t width = basin_facts_width(facts), more = extremes_width(facts), i = 0;
+    bool extreme = *column >= width * (1 + n->directed);
+    if (extreme) *column -= width * (1 + n->directed), width = more;
+    *leaves = *column >= width;
+    for (*column %= width;; i++) {
+        uint8_t kind = facts->kind[i];
+        int64_t own = !extreme                   ? columns_of(kind)
+                      : kind == BASIN_FACT_FIRST ? 1 + BURSTS
+                                                 : kind >= BASIN_FACT_MAX;
+        if (*column < own) return i;
+        *column -= own;
+    }
+}
+
+double basin_facts_value(const basin_network *network, int64_t column, double x) {
+    bool leaves;
+    uint8_t kind = network->facts.kind[fact_of(network, &column, &leaves)];
+    bool share = kind == BASIN_FACT_KIND || kind == BASIN_FACT_ROUND;
+    return share ? x : copysign(expm1(fabs(x)), x);
+}
+
+/* What comes before "of edges", and how much of the fact's name is the column's. */
+static int name_fact(const char **what, const basin_facts *facts, int64_t fact, int64_t column) {
+    const char *name = facts->name.text + facts->name.at[fact];
+    int length = (int)strlen(name);
+    *what = "";
+    switch ((basin_fact_kind)facts->kind[fact]) {
+    case BASIN_FACT_FIRST:
+        *what = column == 1 ? "most in a day" : column == 2 ? "most in a week" : " age";
+        return column ? 0 : length;
+    case BASIN_FACT_DATE:
+    case BASIN_FACT_TIME:
+        if (facts->kind[fact] == BASIN_FACT_DATE && facts->time < 0) return length;
+        *what = " age";
+        return length - (int)strlen(" last");
+    case BASIN_FACT_SUM:
+        if (!column) return length;
+        *what = " mean";
+        return length - (int)strlen(" sum");
+    default: return length;
+    }
 }
 
 void basin_nodes_fact_name(char text[BASIN_FACT_TEXT], const basin_network *network, int64_t fact) {
     const basin_facts *facts = &network->facts;
-    bool leaves = fact >= basin_facts_width(facts);
-    int64_t i = fact_of(facts, &fact);
-    const char *name = facts->name.text + facts->name.at[i];
-    uint8_t kind = facts->kind[i];
-    bool age = kind == BASIN_FACT_TIME || (kind == BASIN_FACT_DATE && facts->time >= 0);
-    bool mean = kind == BASIN_FACT_SUM && fact;
-    int stem = (int)strlen(name) - (int)strlen(age ? " last" : mean ? " sum" : "");
-    snprintf(text, BASIN_FACT_TEXT, "%.*s%s of edges%s", stem < 180 ? stem : 180, name,
-             age    ? " age"
-             : mean ? " mean"
-                    : "",
+    const char *what;
+    bool leaves;
+    int64_t i = fact_of(network, &fact, &leaves);
+    int stem = name_fact(&what, facts, i, fact);
+    snprintf(text, BASIN_FACT_TEXT, "%.*s%s of edges%s", stem < 180 ? stem : 180,
+             facts->name.text + facts->name.at[i], what,
              !network->directed ? ""
              : leaves           ? " that go"
                                 : " that come");
@@ -77,40 +177,55 @@ void basin_nodes_fact_name(char text[BASIN_FACT_TEXT], const basin_network *netw
 
 /* ---- columns of a node ---- */
 
-int64_t basin_node_facts_width(const basin_network *network, int relations) {
-    return basin_facts_width(&network->facts) * relations * (network->directed ? 2 : 1);
+int64_t basin_node_facts_width(const basin_network *network, int relations, bool extremes) {
+    int64_t width = basin_facts_width(&network->facts);
+    if (extremes) width += extremes_width(&network->facts);
+    return width * relations * (network->directed ? 2 : 1);
 }
 
-/* Sums facts over the edges in each node's row, or with `leaving` those in whose row it is. */
-static void total(float *sum /* [N, facts] */, const basin_network *n, const basin_relation *r,
-                  bool leaving) {
+/* The edges of a list come, or with `leaving` go; `total` has room for their facts. */
+static void fill_facts(float *x, float *total, const basin_network *n, const basin_near_list *list,
+                       bool leaving, bool extremes) {
     const basin_facts *facts = &n->facts;
-    memset(sum, 0, (size_t)(n->nodes * facts->count) * sizeof *sum);
-    for (int64_t i = 0; i < n->nodes; i++)
-        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
-            int64_t node = leaving ? r->col[e] : i;
-            basin_facts_merge(sum + node * facts->count, r->fact + e * facts->count, facts);
-        }
-}
-
-void basin_node_facts_columns(float *x, float *fact, const basin_facts *facts) {
+    int64_t F = facts->count, ways = 1 + n->directed, width = basin_facts_width(facts);
+    times t = {.count = 0};
+    extremes = extremes && extremes_width(facts);
+    memset(total, 0, (size_t)F * sizeof *total);
+    for (int64_t i = 0; i < list->count; i++) {
+        const float *fact = basin_near_fact(list, i, F);
+        basin_facts_merge(total, fact, facts);
+        if (!extremes || facts->time < 0) continue;
+        if (t.count == 2 * LATEST) sort_times(&t);
+        t.time[t.count++] = fact[facts->time];
+    }
     /* Without times which edge is the last is chance. */
-    for (int64_t i = 0; i < facts->count && facts->time < 0; i++)
-        if (facts->kind[i] == BASIN_FACT_LAST || facts->kind[i] == BASIN_FACT_DATE) fact[i] = 0;
-    if (fact[0] == 0 && facts->time >= 0) fact[facts->time] = (float)facts->now;
-    basin_facts_columns(x, facts, fact);
+    for (int64_t i = 0; i < F && facts->time < 0; i++)
+        if (facts->kind[i] == BASIN_FACT_LAST || facts->kind[i] == BASIN_FACT_DATE) total[i] = 0;
+    if (total[0] == 0 && facts->time >= 0) total[facts->time] = (float)facts->now;
+    basin_facts_columns(x + leaving * width, facts, total);
+    if (extremes)
+        fill_extremes(x + ways * width + leaving * extremes_width(facts), facts, total, &t);
 }
 
 basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network *network,
-                                   const int *relation, int relations, basin_error *error) {
-    const basin_facts *facts = &network->facts;
-    int64_t width = basin_facts_width(facts);
-    BASIN_SCRATCH_RAW(float, sum, network->nodes * facts->count, "totals of edges", error);
+                                   const int *relation, int relations, bool extremes,
+                                   basin_error *error) {
+    BASIN_SCRATCH_RAW(float, total, network->facts.count, "totals of edges", error);
     for (int r = 0; r < relations; r++)
-        for (int leaving = 0; leaving <= network->directed; leaving++, x += width) {
-            total(sum, network, &network->relation[relation[r]], leaving);
-            for (int64_t i = 0; i < network->nodes; i++)
-                basin_node_facts_columns(x + i * stride, sum + i * facts->count, facts);
+        for (int leaving = 0; leaving <= network->directed; leaving++) {
+            const basin_relation *own = &network->relation[relation[r]];
+            BASIN_AT_EXIT(basin_relation_free) basin_relation back = {0};
+            BASIN_FREE_AT_EXIT int64_t *entry = NULL;
+            if (leaving) BASIN_TRY(basin_relation_turn(&back, &entry, own, network->nodes, error));
+            const int64_t *row = leaving ? back.row : own->row;
+            for (int64_t i = 0; i < network->nodes; i++) {
+                basin_near_list list = {.count = row[i + 1] - row[i],
+                                        .fact = own->fact,
+                                        .first = row[i],
+                                        .entry = leaving ? entry + row[i] : NULL};
+                fill_facts(x + i * stride + r * basin_node_facts_width(network, 1, extremes), total,
+                           network, &list, leaving, extremes);
+            }
         }
     return BASIN_OK;
 }
@@ -131,23 +246,18 @@ basin_status basin_node_table_own(float *x, int64_t stride, const basin_node_tab
     for (int64_t i = 0; i < n->nodes; i++)
         fill_plain(x + i * stride, t, n->feature ? n->feature + i * n->features : NULL, i);
     if (!t->facts) return BASIN_OK;
-    return basin_node_facts_fill(x + t->own - t->facts, stride, n, t->relation, t->relations,
+    return basin_node_facts_fill(x + t->own - t->facts, stride, n, t->relation, t->relations, true,
                                  error);
 }
 
 void basin_node_table_own_row(float *x, float *total, const basin_node_table *t, int64_t node) {
     const basin_near_graph *g = t->grown;
-    const basin_facts *facts = &g->base->facts;
     fill_plain(x, t, g->base->feature ? basin_near_feature(g, node) : NULL, node);
     x += t->own - t->facts;
-    for (int r = 0; r < t->relations && t->facts; r++)
+    for (int r = 0; r < t->relations && t->facts; r++, x += t->facts / t->relations)
         for (int leaving = 0; leaving <= g->base->directed; leaving++) {
             basin_near_list list = basin_near_sees(g, t->relation[r], node, leaving);
-            memset(total, 0, (size_t)facts->count * sizeof *total);
-            for (int64_t i = 0; i < list.count; i++)
-                basin_facts_merge(total, basin_near_fact(&list, i, facts->count), facts);
-            basin_node_facts_columns(x, total, facts);
-            x += basin_facts_width(facts);
+            fill_facts(x, total, g->base, &list, leaving, true);
         }
 }
 

@@ -21,7 +21,7 @@
 #include "basin/walk.h"
 
 /* Nodes of a block of streams; which part of the caps changed nodes may take. */
-enum { BLOCK = 32, CHANGED = 16, CHANGED_EDGES = 64, MEMBERS = 64 };
+enum { BLOCK = 32, CHANGED = 8, CHANGED_EDGES = 64, MEMBERS = 64 };
 
 typedef struct pool {
     void *data;
@@ -283,23 +283,39 @@ static void leave(worker *w) {
     for (int64_t i = 0; i < w->nodes + w->halo && local; i++) local[node[i]] = -1;
 }
 
-/* Keeps the first node and the changed ones, which descend; returns the number changed. */
+/* Whether a node is next to one that descends. */
+static bool is_next(const worker *w, int64_t node) {
+    const basin_near_graph *g = w->scorer->rows->graph;
+    const int32_t *local = w->local.data;
+    int ways = 1 + g->base->directed;
+    for (int i = 0; i < g->base->relations * ways; i++) {
+        basin_near_list list = basin_near_sees(g, i / ways, node, i % ways);
+        for (int64_t k = 0; k < list.count; k++)
+            if (local[list.col[k]] >= 0) return true;
+    }
+    return false;
+}
+
+/* Keeps the first node, the changed ones, and where there is room those next to them, which
+ * descend; returns the number changed. */
 static int64_t keep_changed(worker *w) {
     const basin_near_scorer *s = w->scorer;
     const basin_near_graph *g = s->rows->graph;
     int64_t *node = w->node.data, all = w->nodes, changed = 0, kept = 0;
+    int32_t *local = w->local.data;
     leave(w);
     w->edges = 0;
-    for (int64_t i = 0; i < all; i++) {
-        int64_t edges = basin_near_degree(g, node[i]);
-        bool fits = kept < s->config.cap_nodes / CHANGED &&
-                    w->edges + edges <= s->config.cap_edges / CHANGED_EDGES;
-        changed += g->node[node[i]] != NULL;
-        if (i && (!g->node[node[i]] || !fits)) continue;
-        ((int32_t *)w->local.data)[node[i]] = (int32_t)kept;
-        node[kept++] = node[i];
-        w->edges += edges;
-    }
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t i = kept; i < all; i++) {
+            int64_t one = node[i], edges = basin_near_degree(g, one);
+            bool fits = kept < s->config.cap_nodes / CHANGED &&
+                        w->edges + edges <= s->config.cap_edges / CHANGED_EDGES;
+            changed += !pass && g->node[one];
+            if (i && (!fits || (pass ? !is_next(w, one) : !g->node[one]))) continue;
+            node[i] = node[kept], node[kept] = one;
+            local[one] = (int32_t)kept++;
+            w->edges += edges;
+        }
     w->nodes = kept;
     return changed;
 }

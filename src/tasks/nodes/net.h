@@ -14,20 +14,21 @@
 bool basin_facts_bias(const basin_nodes_settings *settings);
 bool basin_facts_are_features(const basin_nodes_settings *settings);
 
-/* Columns: log count; sum, mean, last of numbers as signed logs; log age; shares of kinds. */
+/* Columns: log count; sum, mean, last of numbers as signed logs; log age; shares of kinds. Nodes
+ * also have extremes: max, min, deviation of numbers, the share of round ones, the age of the first
+ * edge, the most in a day and in a week. */
 int64_t basin_facts_width(const basin_facts *facts);
 void basin_facts_columns(float *column /* [width] */, const basin_facts *facts,
                          const float *fact /* [facts] */);
-/* A column's value in the user's units; those beyond the width are of edges that leave a node. */
-double basin_facts_value(const basin_facts *facts, int64_t column, double x);
+/* A column of a node, as below, in the user's units. */
+double basin_facts_value(const basin_network *network, int64_t column, double x);
 
-/* Columns of all a node's edges per relation; if directed, those in, then out. */
-int64_t basin_node_facts_width(const basin_network *network, int relations);
-/* Those of one node, of the facts of its edges merged in their order, or zeros; spoils them. */
-void basin_node_facts_columns(float *x, float *fact, const basin_facts *facts);
+/* Columns of all a node's edges per relation, if directed those in, then out; then the same of
+ * extremes, where edges carry them and they are asked for. */
+int64_t basin_node_facts_width(const basin_network *network, int relations, bool extremes);
 basin_status basin_node_facts_fill(float *x /* [N, stride] */, int64_t stride,
                                    const basin_network *network, const int *relation, int relations,
-                                   basin_error *error);
+                                   bool extremes, basin_error *error);
 
 typedef struct basin_edge_reader {
     int relations;

@@ -259,23 +259,66 @@ TEST(drift_sees_edges) {
 
 TEST(names_of_columns) {
     BASIN_AT_EXIT(free_network) basin_network *network = open_tables(state, true, false, &one_way);
-    static const char *const wanted[] = {"count",      "time age",    "kind=card",  "kind=wire",
-                                         "amount sum", "amount mean", "amount last"};
+    static const char *const wanted[] = {
+        "count",       "time age",    "kind=card",        "kind=wire",     "amount sum",
+        "amount mean", "amount last", "time first age",   "most in a day", "most in a week",
+        "amount max",  "amount min",  "amount deviation", "amount round"};
+    enum { BASIC = 7, EXTREMES = 7 };
     char text[BASIN_FACT_TEXT], name[BASIN_FACT_TEXT];
-    assert_int_equal(basin_facts_width(&network->facts), 7);
-    for (int i = 0; i < 14; i++) {
+    assert_int_equal(basin_facts_width(&network->facts), BASIC);
+    assert_int_equal(basin_node_facts_width(network, 1, true), 2 * (BASIC + EXTREMES));
+    for (int i = 0; i < 2 * (BASIC + EXTREMES); i++) {
+        int rest = i - 2 * BASIC;
+        const char *own = wanted[rest < 0 ? i % BASIC : BASIC + rest % EXTREMES];
+        bool comes = rest < 0 ? i < BASIC : rest < EXTREMES;
         basin_nodes_fact_name(text, network, i);
-        snprintf(name, sizeof name, "%s of edges that %s", wanted[i % 7], i < 7 ? "come" : "go");
+        snprintf(name, sizeof name, "%s of edges that %s", own, comes ? "come" : "go");
         assert_string_equal(text, name);
     }
-    float column[7];
-    const float fact[] = {2, 4, 1, 1, 6, 5}; /* two rows, the last at time 4 of 5 */
+    float column[BASIC];
+    /* Two rows, the last at time 4 of 5: count, last, first, kinds, sum, last, extremes. */
+    const float fact[] = {2, 4, 3, 1, 1, 6, 5, 5, 1, 26, 2};
     basin_facts_columns(column, &network->facts, fact);
     const double value[] = {log1p(2), log1p(1), 0.5, 0.5, log1p(6), log1p(3), log1p(5)};
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < BASIC; i++) {
         double own = i == 2 || i == 3 ? value[i] : expm1(value[i]);
         assert_true(fabs((double)column[i] - value[i]) < 1e-6);
-        assert_true(fabs(basin_facts_value(&network->facts, i, value[i]) - own) < 1e-9);
+        assert_true(fabs(basin_facts_value(network, i, value[i]) - own) < 1e-9);
+    }
+}
+
+/* What a person would compute of a node's rows: two payers, one of them twice, and days apart. */
+TEST(extremes_of_edges) {
+    static const char edges[] = "source,target,amount,time\n"
+                                "b,a,1500,10\nc,a,10.25,20\nb,a,30.5,12\na,c,7,25\n";
+    basin_csv_source source = {.path = "edges", .data = edges, .size = sizeof edges - 1};
+    BASIN_AT_EXIT(free_network) basin_network *network = NULL;
+    const double amount[] = {1500, 10.25, 30.5}, mean = (1500 + 10.25 + 30.5) / 3;
+    double squares = 0;
+    const int first = 0;
+    (void)state;
+    for (int i = 0; i < 3; i++) squares += (amount[i] - mean) * (amount[i] - mean) / 3;
+    assert_ok(basin_network_csv_read(&network, &source, 1, &one_way, &failure));
+    assert_ok(basin_network_finish(network, &one_way, &failure));
+    int64_t width = basin_node_facts_width(network, 1, true), a = basin_network_find(network, "a");
+    /* Those that come: max, min, deviation, round; first age, a day, a week. */
+    const double expected[] = {1500, 10.25, sqrt(squares), 1.0 / 3, 25 - 10, 1, 1};
+    const char *const name[] = {"amount max",    "amount min",     "amount deviation",
+                                "amount round",  "time first age", "most in a day",
+                                "most in a week"};
+    BASIN_FREE_AT_EXIT float *x = calloc((size_t)(width * network->nodes), sizeof *x);
+    assert_non_null(x);
+    assert_ok(basin_node_facts_fill(x, width, network, &first, 1, true, &failure));
+    for (int i = 0; i < 7; i++) {
+        char text[BASIN_FACT_TEXT], full[BASIN_FACT_TEXT];
+        int64_t column = 0;
+        snprintf(full, sizeof full, "%s of edges that come", name[i]);
+        do basin_nodes_fact_name(text, network, column);
+        while (strcmp(text, full) != 0 && ++column < width);
+        assert_true(column < width);
+        double found = basin_facts_value(network, column, (double)x[a * width + column]);
+        if (fabs(found - expected[i]) > 1e-4 * (1 + expected[i]))
+            fail_msg("%s is %g, expected %g", full, found, expected[i]);
     }
 }
 
@@ -296,7 +339,7 @@ TEST(facts_may_be_forgotten_where_none_are_read) {
     assert_ok(basin_nodes_predict(after, deaf, s.network, NULL, &failure));
     assert_memory_equal(before, after, (size_t)s.network->nodes * sizeof *before);
     assert_failure(basin_nodes_predict(after, model, s.network, NULL, &failure), BASIN_BAD_VALUE,
-                   "edges carry 0 facts; the detector was trained with 6");
+                   "edges carry 0 facts; the detector was trained with 11");
     basin_nodes_close(deaf);
     basin_nodes_close(model);
     free(before), free(after);

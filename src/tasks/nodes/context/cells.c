@@ -158,7 +158,7 @@ static basin_status own_columns(basin_cells *c, int relation, int64_t totals, in
     BASIN_FREE_AT_EXIT float *total = NULL;
     if (totals) {
         BASIN_TRY(BASIN_NEW_RAW(&total, n->nodes * totals, what, error));
-        BASIN_TRY(basin_node_facts_fill(total, totals, n, &relation, 1, error));
+        BASIN_TRY(basin_node_facts_fill(total, totals, n, &relation, 1, false, error));
     }
     if (c->components) return find_components(c->value, c->columns, total, totals, n, all, error);
     for (int64_t i = 0; i < n->nodes; i++) {
@@ -364,7 +364,7 @@ double basin_cells_value(const basin_cells *c, int64_t node, int64_t column) {
     if (c->grouped && column > c->degree && column < c->columns - 1) return x;
     if (c->grouped && column >= c->degree) return expm1(x);
     int64_t F = c->network->feature ? c->network->features : 0, own = column % c->own;
-    return c->components || own < F ? x : basin_facts_value(&c->network->facts, own - F, x);
+    return c->components || own < F ? x : basin_facts_value(c->network, own - F, x);
 }
 
 const char *basin_cells_name(char text[BASIN_MAX_REASON], const basin_cells *c, int64_t column) {
@@ -412,7 +412,7 @@ basin_status basin_cells_open(basin_cells *c, const basin_network *n, size_t mem
     int main = basin_network_main_relation(n);
     const basin_relation *r = main >= 0 ? &n->relation[main] : NULL;
     *c = (basin_cells){.network = n, .relation = r, .grouped = r && r->edges > 0};
-    int64_t totals = c->grouped ? basin_node_facts_width(n, 1) : 0;
+    int64_t totals = c->grouped ? basin_node_facts_width(n, 1, false) : 0;
     int64_t all = (n->feature ? n->features : 0) + totals;
     if (!r && n->relations)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: relations without their union", n->path);

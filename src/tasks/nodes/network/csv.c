@@ -543,13 +543,14 @@ static void note_repeats(basin_tables *j) {
     for (int r = 0; r < n->relations; r++) different += count_edges(&n->relation[r], n);
     for (int64_t i = 0; i < facts->count; i++) kinds = kinds || facts->kind[i] == BASIN_FACT_KIND;
     if (facts->count)
-        basin_network_add_note(j->network,
-                               "edges: %zu rows became %" PRId64
-                               " edges that carry count%s, of numbers sum, mean and last%s%s",
-                               j->edge_count, different,
-                               n->directed ? "" : " (both directions together)",
-                               facts->time < 0 ? "" : ", of times the last",
-                               kinds ? ", of texts the share of each value" : "");
+        basin_network_add_note(
+            j->network,
+            "edges: %zu rows became %" PRId64
+            " edges that carry count%s, of numbers sum, mean, last, max, min and "
+            "deviation%s%s",
+            j->edge_count, different, n->directed ? "" : " (both directions together)",
+            facts->time < 0 ? "" : ", of times the first and the last",
+            kinds ? ", of texts the share of each value" : "");
     else if (different < (int64_t)j->edge_count)
         basin_network_add_note(j->network,
                                "edges: %" PRId64 " of %zu rows repeat others and count once; edges "

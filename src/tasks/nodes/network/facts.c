@@ -17,10 +17,16 @@ static bool is_newer(const float *to, const float *later, const basin_facts *fac
 }
 
 static void merge(float *to, const float *later, bool newer, const basin_facts *facts) {
+    bool none = to[0] == 0;
     for (int64_t i = 0; i < facts->count; i++) switch ((basin_fact_kind)facts->kind[i]) {
         case BASIN_FACT_COUNT:
         case BASIN_FACT_SUM:
+        case BASIN_FACT_SQUARES:
+        case BASIN_FACT_ROUND:
         case BASIN_FACT_KIND: to[i] += later[i]; break;
+        case BASIN_FACT_MAX: to[i] = none ? later[i] : fmaxf(to[i], later[i]); break;
+        case BASIN_FACT_FIRST:
+        case BASIN_FACT_MIN: to[i] = none ? later[i] : fminf(to[i], later[i]); break;
         case BASIN_FACT_LAST:
         case BASIN_FACT_DATE:
         case BASIN_FACT_TIME: to[i] = newer ? later[i] : to[i]; break;
@@ -122,6 +128,22 @@ typedef struct adding {
     int64_t *head, *next;     /* [entries], [rows] 1 + the rows of each entry; 0: no more */
 } adding;
 
+/* Two digits and zeros: 1500, 25, 0.3. */
+static bool is_round(float x) {
+    double digits = fabs((double)x);
+    if (digits > 0) digits /= pow(10, floor(log10(digits)) - 1);
+    return fabs(digits - nearbyint(digits)) < 1e-5 * digits;
+}
+
+/* MAX, MIN, SQUARES, ROUND of one row. */
+static float *fill_extremes(float *fact, float x) {
+    static const float limit = 1e16f; /* squares of more of them would not add up */
+    *fact++ = x, *fact++ = x;
+    *fact++ = fminf(fabsf(x), limit) * fminf(fabsf(x), limit);
+    *fact++ = is_round(x);
+    return fact;
+}
+
 static void schema_fill_facts(float *fact, const basin_schema *schema, const float *cell) {
     *fact++ = 1;
     for (size_t i = 0; i < schema->edges.columns; i++) {
@@ -131,6 +153,8 @@ static void schema_fill_facts(float *fact, const basin_schema *schema, const flo
         bool twice = c->type == BASIN_COLUMN_NUMBER && !c->time; /* sum and last */
         for (int64_t k = 0; k < width; k++) *fact++ = from[k];
         if (twice) *fact++ = *from;
+        if (twice && schema->extremes) fact = fill_extremes(fact, *from);
+        if (c->time && schema->extremes) *fact++ = *from;
     }
 }
 

@@ -260,6 +260,10 @@ typedef struct listing {
     basin_error *error;
 } listing;
 
+static bool is_number(const basin_schema_column *c) {
+    return c->type == BASIN_COLUMN_NUMBER && !c->time;
+}
+
 static basin_status list_fact(listing *l, basin_fact_kind kind, const char *column,
                               const char *what) {
     basin_facts *f = l->facts;
@@ -271,13 +275,21 @@ static basin_status list_fact(listing *l, basin_fact_kind kind, const char *colu
     return basin_names_add(&f->name, text, l->error);
 }
 
-static basin_status list_column(listing *l, const basin_schema_column *c) {
-    if (c->time) return list_fact(l, BASIN_FACT_TIME, c->name, " last");
-    if (c->type == BASIN_COLUMN_DATE) return list_fact(l, BASIN_FACT_DATE, c->name, " last");
-    if (c->type == BASIN_COLUMN_NUMBER) {
-        BASIN_TRY(list_fact(l, BASIN_FACT_SUM, c->name, " sum"));
-        return list_fact(l, BASIN_FACT_LAST, c->name, " last");
-    }
+/* Those of schemas with extremes come last, so that a column of one without has the first ones. */
+static basin_status list_column(listing *l, const basin_schema_column *c, bool extremes) {
+    static const struct {
+        basin_fact_kind kind;
+        const char *what;
+    } of_time[] = {{BASIN_FACT_TIME, " last"}, {BASIN_FACT_FIRST, " first"}},
+      of_number[] = {{BASIN_FACT_SUM, " sum"},           {BASIN_FACT_LAST, " last"},
+                     {BASIN_FACT_MAX, " max"},           {BASIN_FACT_MIN, " min"},
+                     {BASIN_FACT_SQUARES, " deviation"}, {BASIN_FACT_ROUND, " round"}};
+    if (c->type == BASIN_COLUMN_DATE && !c->time)
+        return list_fact(l, BASIN_FACT_DATE, c->name, " last");
+    for (int i = 0; c->time && i < 1 + extremes; i++)
+        BASIN_TRY(list_fact(l, of_time[i].kind, c->name, of_time[i].what));
+    for (int i = 0; is_number(c) && i < (extremes ? 6 : 2); i++)
+        BASIN_TRY(list_fact(l, of_number[i].kind, c->name, of_number[i].what));
     for (int64_t i = 0; i < c->value.count; i++) {
         char value[150];
         snprintf(value, sizeof value, "=%.140s", c->value.text + c->value.at[i]);
@@ -294,25 +306,32 @@ basin_status basin_schema_facts(basin_facts *facts, const basin_schema *schema,
     BASIN_TRY(list_fact(&l, BASIN_FACT_COUNT, "count", ""));
     for (size_t i = 0; i < schema->edges.columns; i++)
         if (basin_column_is_feature(schema->edges.column[i].type))
-            BASIN_TRY(list_column(&l, &schema->edges.column[i]));
+            BASIN_TRY(list_column(&l, &schema->edges.column[i], schema->extremes));
     return BASIN_OK;
 }
 
 /* ---- matching ---- */
 
-static int64_t facts_of(const basin_schema_column *c) {
-    return basin_schema_width(c) + (c->type == BASIN_COLUMN_NUMBER && !c->time);
+static int64_t facts_of(const basin_schema_column *c, bool extremes) {
+    if (c->time) return 1 + extremes;
+    return is_number(c) ? extremes ? 6 : 2 : basin_schema_width(c);
 }
 
 static int64_t first_fact(const basin_schema *s, const basin_schema_column *column) {
     int64_t at = 1; /* after the count */
-    for (size_t i = 0; &s->edges.column[i] != column; i++) at += facts_of(&s->edges.column[i]);
+    for (size_t i = 0; &s->edges.column[i] != column; i++)
+        at += facts_of(&s->edges.column[i], s->extremes);
     return at;
 }
 
 static basin_status place_facts(int64_t *at, const basin_network *n, const basin_schema *to,
                                 basin_error *error) {
     *at++ = 0;
+    if (to->extremes && !n->schema->extremes)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: written by an earlier version, its edges carry no max, min and "
+                          "first time; expected the tables, or a file converted anew",
+                          n->path);
     for (size_t i = 0; i < to->edges.columns; i++) {
         const basin_schema_column *c = &to->edges.column[i];
         if (!basin_column_is_feature(c->type)) continue;
@@ -321,8 +340,8 @@ static basin_status place_facts(int64_t *at, const basin_network *n, const basin
             return basin_fail(error, BASIN_BAD_VALUE,
                               "%s: its edges have no %s '%s', which the detector was trained with",
                               n->path, c->time ? "time" : basin_column_type_name(c->type), c->name);
-        place(at, c, facts_of(c), from, first_fact(n->schema, from));
-        at += facts_of(c);
+        place(at, c, facts_of(c, to->extremes), from, first_fact(n->schema, from));
+        at += facts_of(c, to->extremes);
     }
     return BASIN_OK;
 }

@@ -33,6 +33,12 @@ typedef enum basin_fact_kind {
     BASIN_FACT_DATE,  /* the same of a column of dates */
     BASIN_FACT_TIME,  /* when the latest row was */
     BASIN_FACT_KIND,  /* how many rows have a value of a category */
+    /* Where the schema has `extremes`, after those above of the same column: */
+    BASIN_FACT_MAX,
+    BASIN_FACT_MIN,
+    BASIN_FACT_SQUARES, /* the sum of squares, */
+    BASIN_FACT_ROUND,   /* and how many numbers are round: two digits, then zeros */
+    BASIN_FACT_FIRST,   /* when the earliest row was */
 } basin_fact_kind;
 
 typedef struct basin_facts {
@@ -201,6 +207,7 @@ struct basin_schema {
     bool named;     /* columns have names; else they go by their place */
     bool of_arrays; /* basin_schema_of made it: types of columns are not known */
     bool directed;
+    bool extremes; /* edges carry the later kinds of facts; not in files of earlier versions */
     basin_missing missing;
     basin_unknown unknown;
     char *date_format;      /* NULL: ISO 8601 */

@@ -9,7 +9,7 @@
 
 basin_status basin_schema_new(basin_schema **schema, basin_error *error) {
     BASIN_TRY(BASIN_NEW(schema, 1, "a schema", error));
-    (*schema)->named = true;
+    (*schema)->named = (*schema)->extremes = true;
     return BASIN_OK;
 }
 
@@ -69,6 +69,7 @@ basin_status basin_schema_copy(basin_schema **copy, const basin_schema *schema,
     BASIN_TRY(basin_schema_new(&s, error));
     s->named = schema->named;
     s->directed = schema->directed;
+    s->extremes = schema->extremes;
     s->missing = schema->missing;
     s->unknown = schema->unknown;
     BASIN_TRY(basin_schema_set_formats(s, schema->date_format, schema->edge_date_format, error));
@@ -254,6 +255,7 @@ char *basin_schema_print(const basin_schema *schema) {
     basin_json_end(&json);
     basin_json_object(&json, "edges");
     put_names(&json, "relations", &schema->relation);
+    if (schema->extremes) basin_json_boolean(&json, "extremes", true);
     put_columns(&json, &schema->edges);
     basin_json_end(&json);
     basin_json_end(&json);
@@ -352,6 +354,7 @@ static basin_status read_tree(const reading *r, const cJSON *tree) {
     BASIN_TRY(read_choice(r, &unknown, tree, "unknown", unknown_name));
     s->missing = (basin_missing)missing;
     s->unknown = (basin_unknown)unknown;
+    s->extremes = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(edges, "extremes"));
     BASIN_TRY(read_columns(r, &s->nodes, cJSON_GetObjectItemCaseSensitive(tree, "nodes")));
     BASIN_TRY(read_columns(r, &s->edges, edges));
     return read_names(r, &s->relation, cJSON_GetObjectItemCaseSensitive(edges, "relations"));
