@@ -124,14 +124,18 @@ basin_status basin_backend_open_eager(basin_backend **backend, const basin_compu
 static const struct {
     const char *name;
     bool slow;
+    const char *ref, *cuda; /* the kernels' names */
 } ops[BASIN_OP_COUNT] = {
 #define FAST false
 #define SLOW true
-#define LEAF(name, text) {text, false},
-#define POINTWISE(name, text, cost) {text, cost},
-#define CALL(name, ...) {#name, false},
+#define LEAF(name, text) {text, false, "none", "none"},
+#define POINTWISE(name, text, cost) {text, cost, "pointwise", "pointwise"},
+#define CALL(name, rule, ref, cpu, workspace, cuda, ...) {#name, false, #ref, #cuda},
 #include "engine/backend/ops.inc"
 };
 
 const char *basin_op_name(basin_op op) { return ops[op].name; }
+bool basin_op_is_hosts(basin_op op) {
+    return strcmp(ops[op].ref, "none") != 0 && strcmp(ops[op].cuda, "none") == 0;
+}
 bool basin_op_is_slow(basin_op op) { return op < BASIN_OP_COUNT && ops[op].slow; }

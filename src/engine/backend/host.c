@@ -2,6 +2,7 @@
 #include "engine/backend/host.h"
 
 #include <pthread.h>
+#include <stdarg.h>
 
 #include "base/try.h"
 
@@ -32,15 +33,22 @@ basin_frame basin_host_frame(basin_backend *backend, const basin_call *call, voi
     return frame;
 }
 
+void basin_host_fail(const basin_frame *frame, const char *format, ...) {
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    char text[sizeof frame->error->text];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    pthread_mutex_lock(&one_at_a_time);
+    if (frame->error->status == BASIN_OK) basin_fail(frame->error, BASIN_BAD_VALUE, "%s", text);
+    pthread_mutex_unlock(&one_at_a_time);
+}
+
 void basin_host_bad_index(const basin_frame *frame, const char *name, int64_t at, int64_t found,
                           int64_t min, int64_t limit) {
-    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&one_at_a_time);
-    if (frame->error->status == BASIN_OK)
-        basin_fail(frame->error, BASIN_BAD_VALUE,
-                   "%s: index %lld at element %lld is not in [%lld, %lld)", name, (long long)found,
-                   (long long)at, (long long)min, (long long)limit);
-    pthread_mutex_unlock(&one_at_a_time);
+    basin_host_fail(frame, "%s: index %lld at element %lld is not in [%lld, %lld)", name,
+                    (long long)found, (long long)at, (long long)min, (long long)limit);
 }
 
 void basin_host_none(const basin_frame *frame) {

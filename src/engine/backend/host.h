@@ -34,8 +34,11 @@ basin_status basin_host_open(basin_backend **backend, const basin_backend_table 
 basin_frame basin_host_frame(basin_backend *backend, const basin_call *call, void *const *block,
                              size_t part);
 
+/* Records what went wrong in an operation, once: the stream goes on. Any thread may call it. */
+void basin_host_fail(const basin_frame *frame, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Notes that `found`, element `at` of an index operand of `name`, is outside [min, limit). Such an
- * index counts as absent, and the stream goes on. Any thread may call it. */
+ * index counts as absent. */
 void basin_host_bad_index(const basin_frame *frame, const char *name, int64_t at, int64_t found,
                           int64_t min, int64_t limit);
 /* Records an error for operations that the backend does not have. */

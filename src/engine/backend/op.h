@@ -134,6 +134,9 @@ static inline bool basin_op_has_kernel(basin_op op) {
 /* Whether it takes a processor longer than reading and writing its result. */
 bool basin_op_is_slow(basin_op op);
 
+/* Whether hosts have a kernel for it and devices none. */
+bool basin_op_is_hosts(basin_op op);
+
 /* Whether plans stop there. */
 static inline bool basin_op_exchanges(basin_op op) {
     return op == BASIN_OP_EXCHANGE || op == BASIN_OP_EXCHANGE_BACK;

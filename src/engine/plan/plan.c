@@ -283,13 +283,19 @@ static basin_status check_spec(const basin_graph **graph, const basin_plan_spec 
     return BASIN_OK;
 }
 
-/* Functions of the caller run on the host; a device compiles the source that comes along. */
-static basin_status check_own(const basin_plan *plan, basin_error *error) {
+/* What only hosts compute. Functions of the caller are among that; a device compiles the source
+ * that comes along. */
+static basin_status check_hosts(const basin_plan *plan, basin_error *error) {
     basin_backend *backend = plan->store->backend;
     const basin_custom_table *compiler = backend->table->own;
     for (size_t i = 0; backend->table->check && i < plan->ir.instructions; i++) {
         const basin_custom_code *code = &plan->ir.instruction[i].attr.code;
-        if (plan->ir.instruction[i].op != BASIN_OP_OWN) continue;
+        basin_op op = plan->ir.instruction[i].op;
+        if (!basin_op_is_hosts(op)) continue;
+        if (op != BASIN_OP_OWN)
+            return basin_fail(error, BASIN_UNSUPPORTED,
+                              "backend %s does not compute %s; expected the backend cpu or ref",
+                              backend->table->name, basin_op_name(op));
         if (!compiler || !code->source)
             return basin_fail(error, BASIN_UNSUPPORTED,
                               "backend %s cannot call '%s', a function of the host; expected %s"
@@ -365,7 +371,7 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     plan->stats.nodes = (int)ir->instructions;
     for (size_t i = 0; i < ir->instructions; i++)
         plan->stats.recomputed += ir->instruction[i].again;
-    BASIN_TRY(check_own(plan, error));
+    BASIN_TRY(check_hosts(plan, error));
     BASIN_TRY(optimise(plan, plain));
     BASIN_TRY(place_leaves(plan, plan->simple.graph->nodes, error));
     ask_workspaces(plan);
