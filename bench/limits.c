@@ -12,6 +12,7 @@
 #include "base/info.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "engine/backend/cpu/gemm/kernel.h"
 
 enum { BURSTS = 200, ROUNDS = 200000, TRIAD = 2 << 20 /* vectors of an array: beyond caches */ };
 

@@ -23,8 +23,7 @@ if(CMAKE_SCRIPT_MODE_FILE AND DEFINED HEADERS)
     endforeach()
     string(SHA256 digest "${digests}")
     if(HEADER STREQUAL "basin/version.h")
-        string(CONCAT version "const char *basin_version(void) { return BASIN_VERSION_STRING; }\n"
-            "int basin_version_number(void) { return BASIN_VERSION_NUMBER; }\n")
+        set(version "const char *basin_version(void) { return BASIN_VERSION_STRING; }\n")
     endif()
     file(WRITE ${OUTPUT} "#include <${HEADER}>\n\n" "${version}"
         "const char *${FUNCTION}(void) { return \"${digest}\"; }\n")

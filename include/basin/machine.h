@@ -27,11 +27,6 @@ typedef struct basin_machine_info {
 
 BASIN_API void basin_machine_get_info(basin_machine_info *info);
 
-/* Multiplies and adds numbers of `data` as fast as one thread can, in bfloat16 if `narrow`; returns
- * the number of operations. For measuring what share of the processor's limit a program reaches. */
-enum { BASIN_MACHINE_PEAK = 16384 };
-BASIN_API double basin_machine_peak(float data[BASIN_MACHINE_PEAK], bool narrow, int64_t rounds);
-
 #ifdef __cplusplus
 }
 #endif

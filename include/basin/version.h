@@ -13,10 +13,9 @@ extern "C" {
 #define BASIN_VERSION_PATCH 0
 #define BASIN_VERSION_STRING "0.2.0"
 
-/* The version of the library that runs, which may be newer than the header compiled against: as
- * text, and as 10000 major + 100 minor + patch. */
+/* The version of the library that runs, which may be newer than the header compiled against.
+ */
 BASIN_API const char *basin_version(void);
-BASIN_API int basin_version_number(void);
 #define BASIN_VERSION_NUMBER                                                                       \
     (10000 * BASIN_VERSION_MAJOR + 100 * BASIN_VERSION_MINOR + BASIN_VERSION_PATCH)
 /* A SHA-256 of the headers that the library was built from, for bindings that copied them. */

@@ -80,8 +80,6 @@ typedef struct basin_zoo_model {
 
 /* Row i of the table, from 0 on; NULL after the last. */
 BASIN_API const basin_zoo_model *basin_zoo_at(int i);
-/* NULL where there is none of that name. */
-BASIN_API const basin_zoo_model *basin_zoo_find(const char *name);
 
 /* ---- models ---- */
 

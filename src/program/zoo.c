@@ -17,7 +17,7 @@ typedef struct options {
     BASIN_INTEGER(steps, "steps", "T", 1, BASIN_SPECIMEN_STEPS, .initial = 20, .needs = needs_)
 
 static basin_status find(const basin_zoo_model **model, const char *name, basin_error *error) {
-    *model = basin_zoo_find(name);
+    *model = basin_specimen_model(name);
     if (*model) return BASIN_OK;
     return basin_usage(error, "no model '%s' in the zoo", name);
 }

@@ -31,20 +31,23 @@ def _listed(pointer):
         pointer += 1
 
 
+def _models():
+    return itertools.takewhile(bool, map(lib.basin_zoo_at, itertools.count()))
+
+
 class Row:
     """A row of the library's table of models."""
 
     def __init__(self, name):
-        model = lib.basin_zoo_find(name.encode())
+        model = next(row for row in _models() if text(row.name) == name)
         kind = model.kind
         self.name, self.alpha, self.exact = name, kind.alpha, text(kind.exact)
         self.tensors = {text(t.name): t for t in _listed(kind.tensor)}
         self.settings = {text(t.name): t for t in _listed(kind.setting)}
         self.variant = {text(t.name): t.number for t in _listed(model.variant)}
         self.state = next(iter(self.tensors))
-        rows = (lib.basin_zoo_at(i) for i in range(1000))
-        rows = itertools.takewhile(bool, rows)
-        self.paper = "; ".join(dict.fromkeys(text(r.reference) for r in rows if r.kind == kind))
+        papers = (text(row.reference) for row in _models() if row.kind == kind)
+        self.paper = "; ".join(dict.fromkeys(papers))
         self.text = f"{text(kind.title)}.\n\n{text(kind.formula)}"
 
     def axes(self, name):

@@ -57,7 +57,7 @@ const basin_zoo_model *basin_zoo_at(int i) {
     return i >= 0 && i < (int)(sizeof table / sizeof *table) ? &table[i] : NULL;
 }
 
-const basin_zoo_model *basin_zoo_find(const char *name) {
+static const basin_zoo_model *find(const char *name) {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (!strcmp(table[i].name, name)) return &table[i];
     return NULL;
@@ -263,7 +263,7 @@ static void add_settings(basin_zoo_built *built, basin_graph *graph, const basin
 
 const basin_zoo *basin_zoo_build(basin_graph *graph, const char *name, const basin_zoo_value *value,
                                  int values) {
-    const basin_zoo_model *model = basin_zoo_find(name);
+    const basin_zoo_model *model = find(name);
     if (basin_graph_error(graph)) return NULL;
     if (!model)
         return (void *)basin_graph_fail(graph, BASIN_BAD_VALUE, "no model '%s' in the zoo", name);

@@ -23,7 +23,7 @@ static int steps_of(basin_case *c) {
 
 static basin_specimen specimen_of(basin_case *c, const char *model) {
     return (basin_specimen){
-        .model = basin_zoo_find(model), .graph = c->graph, .c = c, .bundle = c->bundle};
+        .model = basin_specimen_model(model), .graph = c->graph, .c = c, .bundle = c->bundle};
 }
 
 /* Half the squared distance to the target. */

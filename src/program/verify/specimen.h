@@ -23,6 +23,8 @@ typedef struct basin_specimen {
     basin_expr start, x; /* as given, and where the descent begins */
 } basin_specimen;
 
+/* A row of the zoo by name; NULL where there is none. */
+const basin_zoo_model *basin_specimen_model(const char *name);
 /* Reads or draws all values and builds the model; errors are in the graph. */
 void basin_specimen_build(basin_specimen *s);
 void basin_specimen_set(basin_specimen *s, basin_zoo_value value);

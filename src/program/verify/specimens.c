@@ -9,6 +9,12 @@
 #include "base/try.h"
 #include "basin/random.h"
 
+const basin_zoo_model *basin_specimen_model(const char *name) {
+    const basin_zoo_model *model;
+    for (int i = 0; (model = basin_zoo_at(i)) && strcmp(model->name, name) != 0;) i++;
+    return model;
+}
+
 /* ---- numbers ---- */
 
 static const basin_zoo_value *find(const basin_zoo_value *value, const char *name) {
