@@ -213,6 +213,23 @@ template <class... Operand> inline basin_expr basin_einsum(const char *spec, Ope
 }
 #endif
 
+/* Square matrices [.., n, n], each by itself; with derivatives of any order, on the backends cpu
+ * and ref. The lower triangle l with l l' = (a + a') / 2; a run fails where that is not positive
+ * definite, and names the matrix. */
+BASIN_API basin_expr basin_cholesky(basin_expr a);
+/* x with a x = b; b [n], or [.., n, k] whose leading axes and those of `a` are broadcast. A run
+ * fails where a matrix is singular. The lower kinds read only the lower triangle. */
+typedef enum basin_solve_kind {
+    BASIN_SOLVE_GENERAL,
+    BASIN_SOLVE_TRANSPOSED, /* a' x = b */
+    BASIN_SOLVE_LOWER,
+    BASIN_SOLVE_LOWER_TRANSPOSED,
+} basin_solve_kind;
+BASIN_API basin_expr basin_solve(basin_expr a, basin_expr b, basin_solve_kind kind);
+/* log |det a| [..], -inf where a is singular; and the sign, -1, 0 or 1, where `sign` is not NULL.
+ */
+BASIN_API basin_expr basin_slogdet(basin_expr a, basin_expr *sign);
+
 /* Convolution (cross-correlation) over x [B, h, w, C] with kernel [kh, kw, C, O]; zeros around:
  * `same` pads so that out = ceil(in / stride), otherwise nothing is padded. */
 BASIN_API basin_expr basin_conv2d(basin_expr x, basin_expr kernel, int stride, bool same);

@@ -304,6 +304,34 @@ TEST_WITH(row_operations, NULL, duel_verdict) {
     }
 }
 
+/* Diagonally dominant; more matrices than threads, and one. Devices refuse them in plans. */
+TEST_WITH(matrices, NULL, duel_verdict) {
+    const basin_shape shapes[] = {BASIN_SHAPE(1, 1),         BASIN_SHAPE(2, 3, 3),
+                                  BASIN_SHAPE(2, 2, 17, 17), BASIN_SHAPE(96, 96),
+                                  BASIN_SHAPE(300, 8, 8),    BASIN_SHAPE(0, 4, 4)};
+    const int64_t columns[] = {1, 5, 33};
+    basin_backend *backend = duel_rival.open(0);
+    bool device = backend->table->check != NULL;
+    duel_rival.close(backend);
+    for (int i = 0; i < 6 * 9 && !device; i++) {
+        basin_shape a = shapes[i / 9], b = a, lead = {.rank = a.rank - 2};
+        int64_t n = a.dim[a.rank - 1];
+        memcpy(lead.dim, a.dim, sizeof lead.dim);
+        duel d = duel_new(i % 9 == 0   ? BASIN_OP_CHOLESKY
+                          : i % 9 == 1 ? BASIN_OP_SLOGDET
+                                       : BASIN_OP_SOLVE);
+        double *x = duel_in(&d, a, -1, 1);
+        for (int64_t j = 0; j < basin_shape_count(a) / n; j++) x[j * n + j % n] += (double)n;
+        b.dim[b.rank - 1] = columns[i % 3];
+        d.call.attr.count = i % 9 == 2 || i % 9 == 3 || i % 9 == 4;
+        d.call.attr.transpose_a = i % 2;
+        if (i % 9 > 1) duel_in(&d, b, -1, 1);
+        duel_out(&d, i % 9 == 0 ? a : i % 9 == 1 ? lead : b);
+        if (i % 9 == 1) duel_out(&d, lead);
+        duel_fight(&d, 2e-6);
+    }
+}
+
 /* Scores of causal pairs: groups of queries that end in the middle, rows that are no multiple of
  * any vector, more heads than warps, rows too long for shared memory. Bits of
  * `narrow`: operands and the result in bfloat16. */
