@@ -2,12 +2,18 @@
 
 import numbers
 import string
+from typing import Any, NamedTuple
 
 import numpy
 
 from basin._engine.library import BasinError, ffi, lib
 from basin._expr.batched import NotBatchedError, pointer_of
 from basin._expr.expression import axes_of, expressions
+
+
+class SlogdetResult(NamedTuple):
+    sign: Any
+    logabsdet: Any
 
 
 def matmul(a, b):
@@ -116,15 +122,61 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
 
 
 def matrix_power(a, n):
-    if not isinstance(n, numbers.Integral) or n < 0:
-        raise BasinError(f"matrix_power {n} of {a!r}, expected 0, 1, ..: there is no inverse")
+    if not isinstance(n, numbers.Integral):
+        raise BasinError(f"matrix_power {n} of {a!r}, expected a whole number")
+    if n < 0:
+        return matrix_power(inv(a), -n)
     if n == 0:
-        eye = a._graph.wrap(lib.basin_eye(a._graph.pointer, a.shape[-1]))
-        return numpy.broadcast_to(eye, a.shape)
+        return numpy.broadcast_to(_eye(a), a.shape)
     if n == 1:
         return a
     half = matrix_power(a, n // 2)
     return matmul(matmul(half, half), a) if n % 2 else matmul(half, half)
+
+
+def _eye(a):
+    return a._graph.wrap(lib.basin_eye(a._graph.pointer, a.shape[-1]))
+
+
+# ---- decompositions ----
+
+
+def cholesky(a, /, *, upper=False):
+    (a,) = expressions(a)
+    lower = a._again(lib.basin_cholesky(pointer_of(a)))
+    return lower.mT if upper else lower
+
+
+def solve(a, b):
+    a, b = expressions(a, b)
+    vector, general = b.ndim == 1, lib.BASIN_SOLVE_GENERAL
+    if a._batch is None and b._batch is None:
+        return a._again(lib.basin_solve(a._pointer, b._pointer, general))
+    b = b.reshape(-1, 1) if vector else b
+    rank = max(a.ndim, b.ndim)  # so that the batch stands in front of both
+    x, y = (z.reshape(*(1,) * (rank - z.ndim), *z.shape) for z in (a, b))
+    batched = x if x._batch is not None else y
+    found = batched._again(lib.basin_solve(pointer_of(x), pointer_of(y), general))
+    return found[..., 0] if vector else found
+
+
+def inv(a):
+    (a,) = expressions(a)
+    if a.ndim < 2:
+        raise BasinError(f"inv of {a!r}, expected [.., n, n]")
+    return solve(a, _eye(a))
+
+
+def slogdet(a):
+    (a,) = expressions(a)
+    sign = ffi.new("basin_expr *")
+    size = a._again(lib.basin_slogdet(pointer_of(a), sign))
+    return SlogdetResult(a._again(sign[0]), size)
+
+
+def det(a):
+    sign, size = slogdet(a)
+    return sign * numpy.exp(size)
 
 
 # ---- contractions ----

@@ -75,7 +75,10 @@ FUNCTIONS = {
     }),
     **_functions(_products, "dot inner vdot tensordot outer kron cross einsum", {
         "linalg.multi_dot": lambda arrays: functools.reduce(_products.dot, arrays),
-        "linalg.matrix_power": _products.matrix_power, "linalg.matmul": _products.matmul,
+        "linalg.cholesky": _products.cholesky, "linalg.solve": _products.solve,
+        "linalg.inv": _products.inv, "linalg.slogdet": _products.slogdet,
+        "linalg.det": _products.det, "linalg.matrix_power": _products.matrix_power,
+        "linalg.matmul": _products.matmul,
         "linalg.outer": _products.outer, "linalg.cross": _products.cross,
         "linalg.tensordot": _products.tensordot, "linalg.vecdot": _products.vecdot,
         "linalg.trace": lambda a, *, offset=0: numpy.trace(a, offset, -2, -1),

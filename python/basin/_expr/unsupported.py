@@ -3,7 +3,7 @@
 import numpy
 
 _SHAPE = "its shape would depend on values; numpy.where(mask, a, 0) keeps the shape"
-_SOLVER = "there are no decompositions; a least-squares energy can be descended instead"
+_SOLVER = "of decompositions there are numpy.linalg.cholesky, solve, inv, slogdet and det"
 _VALUE = "an expression has no value yet: return it from a basin.function and look at the result"
 _FIXED = "an expression does not change: make another, with numpy.where for example"
 _SCATTER = "basin.scatter(values, index, rows) sums by index"
@@ -24,9 +24,8 @@ METHODS = {
 _ADVICE = {
     "nonzero argwhere flatnonzero extract unique unique_values trim_zeros": _SHAPE,
     "isin in1d intersect1d union1d setdiff1d": "numpy.any(a[..., None] == b, axis=-1)",
-    "linalg.inv linalg.solve linalg.lstsq linalg.pinv linalg.svd linalg.qr linalg.eig linalg.eigh "
-    "linalg.cholesky linalg.det linalg.slogdet linalg.eigvals linalg.eigvalsh linalg.matrix_rank "
-    "linalg.cond": _SOLVER,
+    "linalg.lstsq linalg.pinv linalg.svd linalg.qr linalg.eig linalg.eigh linalg.eigvals "
+    "linalg.eigvalsh linalg.matrix_rank linalg.cond": _SOLVER,
     "fft.fft fft.ifft fft.rfft fft.irfft fft.fft2 fft.fftn": "a product with a matrix of cosines "
     "and one of sines does it, numpy.cos(2 * numpy.pi * numpy.outer(k, n) / size)",
     "linalg.svdvals polyfit roots": _SOLVER,
