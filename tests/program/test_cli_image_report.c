@@ -1,6 +1,5 @@
-/* basin image report, export and import: the page is whole and needs nothing else, for each
- * architecture and for several models; it says what it shows; a model goes out under the published
- * names and comes back. */
+/* basin image report: the page is whole and needs nothing else, for each architecture; its numbers
+ * are those of basin image eval. */
 #include "program/report.h"
 #include "tasks/pictures/image.h"
 
@@ -29,9 +28,7 @@ TEST(reports_of_all_models) {
                  {"--arch albert --cls", "layer", "attention", "memories", 0, 0, 10}};
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
         train(state, "m.safetensors", trial[i].options);
-        cJSON *tree = report(state,
-                             "m.safetensors shapes:100:1:12x12x3 -q --limit 30 --shown 3 "
-                             "--traced 2 --extremes 2",
+        cJSON *tree = report(state, "m.safetensors shapes:100:1:12x12x3 -q --limit 30 --shown 3",
                              "page.html");
         char *page = report_text(state, "page.html");
         assert_self_contained(page);
@@ -40,17 +37,14 @@ TEST(reports_of_all_models) {
         assert_string_equal(json_at(model, "unit")->valuestring, trial[i].unit);
         assert_true(cJSON_HasObjectItem(model, trial[i].has));
         assert_false(cJSON_HasObjectItem(model, trial[i].lacks));
-        assert_int_equal(cJSON_GetArraySize(json_at(model, "scenes")), 2);
+        assert_int_equal(cJSON_GetArraySize(json_at(model, "scenes")), 3);
         assert_int_equal(cJSON_GetArraySize(json_at(model, "scenes.0.forces")), trial[i].forces);
         assert_int_equal(cJSON_GetArraySize(json_at(model, "scenes.1.tokens")), 4);
         assert_int_equal(cJSON_GetArraySize(json_at(model, "queries")), trial[i].sheets);
         if (trial[i].keys) assert_int_equal(json_number(model, "attention.keys"), trial[i].keys);
-        assert_int_equal(json_number(tree, "shown"), 3);
-        assert_int_equal(json_number(tree, "extremes"), 2);
-        assert_int_equal(cJSON_GetArraySize(json_at(tree, "pictures")), 3 + 2 * 2);
-        assert_int_equal(cJSON_GetArraySize(json_at(model, "answers")), 3 + 2 * 2);
+        assert_int_equal(cJSON_GetArraySize(json_at(tree, "pictures")), 3);
+        assert_int_equal(cJSON_GetArraySize(json_at(model, "answers")), 3);
         assert_int_equal(cJSON_GetArraySize(json_at(model, "scores.pictures")), 30);
-        assert_true(cJSON_IsString(json_at(model, "positions")));
         free(page);
     }
 }
@@ -58,8 +52,7 @@ TEST(reports_of_all_models) {
 /* The document on stdout, or in a file, is that of the page; names stay text. */
 TEST(documents_are_bare) {
     train(state, "'<i>.safetensors'", "");
-    const char *subjects = "'<i>.safetensors' shapes:8:1:12x12x3 -q --shown 1 --extremes 0 "
-                           "--threads 1";
+    const char *subjects = "'<i>.safetensors' shapes:8:1:12x12x3 -q --shown 1 --threads 1";
     const program *p = run(state, "image report %s -o page.html", subjects);
     assert_contains(p->out, "page.html: ");
     assert_contains(p->out, "on 8 pictures");
@@ -71,70 +64,40 @@ TEST(documents_are_bare) {
     cJSON *printed = report_read(state, "printed.json");
     assert_true(cJSON_Compare(printed, bare, true));
     assert_string_equal(json_at(bare, "title")->valuestring, "<i>.safetensors");
-    assert_int_equal(json_number(bare, "extremes"), 0);
     free(page);
     assert_error(run(state, "image report m.safetensors shapes:8 --json -o x.html"), 2, "json");
 }
 
-/* Two folders are two names; the units of errors are those of the model; one force is one; the mean
- * colour is that of basin image eval. */
+/* Two folders are two names; the units of errors are those of the model; one force is one; scores
+ * are those of basin image eval, and where all pictures are shown the descent ends there. */
 TEST(reports_say_what_is) {
     train(state, "m.safetensors", "--no-hopfield --mean 0.5,0.5,0.5 --deviation 0.2,0.2,0.25");
     cJSON *tree = report(
-        state, "m.safetensors shapes:8:1:12x12x3 shapes:9:2:12x12x3 -q --part all --extremes 0",
+        state, "m.safetensors shapes:8:1:12x12x3 shapes:4:2:12x12x3 -q --part all --shown 12",
         "page.json");
     assert_contains(json_at(tree, "lead")->valuestring,
-                    "Scored on shapes:8:1:12x12x3, shapes:9:2:12x12x3.");
+                    "Scored on shapes:8:1:12x12x3, shapes:4:2:12x12x3.");
     assert_float_equal(json_number(tree, "models.0.deviation.2"), 0.25, 0);
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "models.0.course.terms")), 1);
     assert_int_equal(json_number(tree, "models.0.course.rises"), 0);
     assert_true(json_number(tree, "models.0.answers.0.mse") > 0);
-    const program *p = run(state, "image eval m.safetensors shapes:8:1:12x12x3 shapes:9:2:12x12x3 "
+    const program *p = run(state, "image eval m.safetensors shapes:8:1:12x12x3 shapes:4:2:12x12x3 "
                                   "--part all --masks 1 --json -q");
     cJSON *eval = run_json(p);
     const cJSON *scores = json_at(tree, "models.0.scores");
     assert_float_equal(json_number(scores, "mean_mse"), json_number(eval, "mean_mse"), 1e-12);
     assert_float_equal(json_number(scores, "mse"), json_number(eval, "mse"), 1e-12);
-}
-
-/* The same pictures and masks for both; each model's descent, attention and positions. */
-TEST(models_are_compared) {
-    train(state, "a.safetensors", "");
-    train(state, "b.safetensors", "--no-attention --seed 3");
-    train(state, "c.safetensors", "--arch vit");
-    const program *p =
-        run_ok(state, "image report a.safetensors b.safetensors shapes:20:1:12x12x3 "
-                      "c.safetensors --shown 2 --traced 2 --extremes 1 -o page.html");
-    assert_contains(p->out, "  A  a.safetensors: masked MSE ");
-    assert_contains(p->out, "  C  c.safetensors: masked MSE ");
-    cJSON *tree = report_read(state, "page.html");
-    assert_string_equal(json_at(tree, "title")->valuestring,
-                        "a.safetensors, b.safetensors and c.safetensors");
-    assert_int_equal(cJSON_GetArraySize(json_at(tree, "models")), 3);
-    assert_true(cJSON_HasObjectItem(json_at(tree, "models.0"), "attention"));
-    assert_false(cJSON_HasObjectItem(json_at(tree, "models.1"), "attention"));
-    for (int i = 0; i < 3; i++) {
-        const cJSON *model = cJSON_GetArrayItem(json_at(tree, "models"), i);
-        assert_int_equal(cJSON_GetArraySize(json_at(model, "scenes")), 2);
-        assert_true(cJSON_IsString(json_at(model, "positions")));
-        assert_string_equal(json_at(model, "settings.arch")->valuestring, i == 2 ? "vit" : "et");
-        assert_string_equal(json_at(model, "settings.size")->valuestring, "12");
-    }
-    p = run(state, "image report a.safetensors b.safetensors shapes:20:1:12x12x3 --hold-out 5 "
-                   "--shown 1 --extremes 0 -o page.html");
-    assert_contains(p->err, "b.safetensors has another seed than a.safetensors");
-    train(state, "d.safetensors", "--patch 6 --occlude 2");
-    assert_error(run(state, "image report a.safetensors d.safetensors shapes:8:1:12x12x3 -q"), 1,
-                 "d.safetensors: patch is 6; expected 4 as in a.safetensors");
-    assert_error(run(state, "image report $(yes a.safetensors | head -n 9) shapes:8 -q"), 1,
-                 "9 models for a page; expected 1 to 8");
+    const cJSON *course = json_at(tree, "models.0.course");
+    assert_float_equal(json_number(course, "mean_mse"), json_number(eval, "mean_mse"), 1e-9);
+    assert_float_equal(json_number(course, "mean_psnr"), json_number(scores, "mean_psnr"), 1e-4);
+    assert_float_equal(json_number(course, "mse.3"), json_number(eval, "mse"), 1e-4);
+    assert_float_equal(json_number(course, "psnr.3"), json_number(eval, "psnr"), 1e-4);
 }
 
 /* 576 patches of 576 shares, 2 heads: six maps fill what a page has for them. */
 TEST(attention_is_limited) {
     train(state, "m.safetensors", "--size 48 --patch 2 --occlude 100");
-    cJSON *tree = report(
-        state, "m.safetensors shapes:8:1:12x12x3 -q --shown 3 --traced 3 --extremes 0", "p.json");
+    cJSON *tree = report(state, "m.safetensors shapes:8:1:12x12x3 -q --shown 3", "p.json");
     const cJSON *attention = json_at(tree, "models.0.attention");
     assert_int_equal(cJSON_GetArraySize(json_at(attention, "steps")), 3);
     assert_int_equal(json_number(attention, "steps.1"), 1);
@@ -159,15 +122,16 @@ TEST(ascents_are_reported) {
     assert_ok(basin_image_write(path, model, BASIN_F32, &failure));
     basin_image_close(model);
     basin_backend_close(backend);
-    cJSON *tree =
-        report(state, "m.safetensors shapes:8:1:12x12x3 -q --shown 4 --extremes 0", "page.json");
+    cJSON *tree = report(state, "m.safetensors shapes:8:1:12x12x3 -q --shown 4", "page.json");
     assert_float_equal(json_number(tree, "models.0.gamma"), -1.3, 1e-6);
     assert_int_equal(json_number(tree, "models.0.course.rises"), 12);
 }
 
 TEST(what_cannot_be_shown) {
     train(state, "m.safetensors", "");
-    assert_error(run(state, "image report m.safetensors"), 2, "no pictures given");
+    assert_error(run(state, "image report m.safetensors"), 2, "needs MODEL PICTURES...");
+    assert_error(run(state, "image report m.safetensors m.safetensors shapes:8"), 2,
+                 "'m.safetensors' is a second model");
     assert_error(run(state, "image report m.safetensors nowhere -q"), 1, "nowhere");
     assert_error(run(state, "image report nowhere.safetensors shapes:8 -q"), 1, "nowhere");
 }

@@ -213,28 +213,24 @@ BASIN_API basin_status basin_image_evaluate(basin_image_evaluate_result *result,
                                             basin_error *error);
 BASIN_API void basin_image_evaluate_result_free(basin_image_evaluate_result *result);
 
-/* ---- a page on models ---- */
+/* ---- a page on a model ---- */
 
 typedef struct basin_image_report_options {
     size_t size;                      /* sizeof(basin_image_report_options), or 0 */
-    const char *const *model_name;    /* [models] what the page calls them, */
+    const char *model_name;           /* what the page calls the model, */
     const char *name;                 /* and the pictures */
     const basin_image_source *source; /* pictures to evaluate and to choose from */
     int masks;                        /* mask seeds to evaluate with; 0: 1 */
-    int64_t shown;                    /* completed pictures on the page; at least 1 */
-    int64_t traced;                   /* how many of them step by step; at least 1 */
-    int64_t extremes;                 /* the number of best and of worst pictures shown */
+    int64_t shown;                    /* pictures that the page shows step by step; at least 1 */
     const basin_watch *watch;         /* or NULL */
 } basin_image_report_options;
 
-/* A report on 1 to 8 models, which must cut pictures and patches alike: one page of HTML that needs
- * no other file, or the JSON document that it shows (path ends in .json, or NULL: stdout;
- * docs/reports.md has the schema). Completed pictures with their errors, the descent step by step,
- * attention of every patch, energies, memories, keys and queries, positions, the best and the
- * worst, parameters, settings; several models are shown side by side, on the same pictures and
- * masks. `result` [models], where not NULL, are those on the page; free them. */
+/* One page of HTML that needs no other file, or the JSON document that it shows (path ends in
+ * .json, or NULL: stdout; docs/reports.md has the schema). Scores, completed pictures, the descent
+ * step by step, energies, attention of every patch, memories, keys and queries. `result`, where not
+ * NULL, are the scores on the page; free them. */
 BASIN_API basin_status basin_image_report(const char *path, basin_image_evaluate_result *result,
-                                          basin_image_model *const *model, int models,
+                                          basin_image_model *model,
                                           const basin_image_report_options *options,
                                           basin_error *error);
 

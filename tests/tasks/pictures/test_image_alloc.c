@@ -89,11 +89,9 @@ static basin_status report(void *context) {
     if (!status) status = basin_image_open(&model, s->model, backend, NULL);
     if (!status) status = basin_pictures_from_memory(&pictures, s->picture, COUNT, NULL);
     basin_image_source source = {.pictures = pictures};
-    basin_image_report_options reporting = {.model_name = (const char *const[]){"m"},
-                                            .name = "pictures",
-                                            .source = &source,
-                                            .extremes = 1};
-    if (!status) status = basin_image_report(s->page, NULL, &model, 1, &reporting, NULL);
+    basin_image_report_options reporting = {
+        .model_name = "m", .name = "pictures", .source = &source};
+    if (!status) status = basin_image_report(s->page, NULL, model, &reporting, NULL);
     if (status && access(s->page, F_OK) == 0) status = BASIN_IO; /* no page, or a whole one */
     basin_image_close(model);
     basin_pictures_close(pictures);

@@ -1,6 +1,6 @@
 /* What a report shows: the trace ends where the model does and its energy falls, forces and weights
- * are decoded as plain loops decode them, positions compared; attention is the softmax, errors by
- * step are the scores, and a negative gain is seen to climb. */
+ * are decoded as plain loops decode them; attention is the softmax, and a negative gain is seen to
+ * climb. */
 #include <math.h>
 
 #include "basin/random.h"
@@ -63,7 +63,7 @@ TEST(traces_end_where_models_do) {
         desk d;
         basin_image_trace trace;
         desk_open(&d, arch[i], i % 2, kind[i]);
-        assert_ok(basin_image_trace_new(&trace, NULL, d.model, d.patches, d.mask, COUNT, &failure));
+        assert_ok(basin_image_trace_new(&trace, d.model, d.patches, d.mask, COUNT, 0, &failure));
         const float *last = trace.token + STEPS * COUNT * N * P;
         for (int k = 0; k < COUNT * N * P; k++) assert_float_equal(last[k], d.output[k], 1e-5);
         assert_int_equal(trace.parts, i == 4 ? 1 : i < 2 || i > 4 ? 2 : 0);
@@ -114,7 +114,7 @@ TEST(a_force_is_decoded) {
     desk d;
     BASIN_AT_EXIT(basin_image_trace_free) basin_image_trace trace;
     desk_open(&d, "et", true, "relu");
-    assert_ok(basin_image_trace_new(&trace, NULL, d.model, d.patches, d.mask, COUNT, &failure));
+    assert_ok(basin_image_trace_new(&trace, d.model, d.patches, d.mask, COUNT, 0, &failure));
     double *mask = numbers(&d, "mask"), *pos = numbers(&d, "pos"), *xi = numbers(&d, "xi");
     double *gamma = numbers(&d, "gamma"), *delta = numbers(&d, "delta");
     int n = 0;
@@ -139,25 +139,16 @@ TEST(weights_become_patches) {
     desk_open(&d, "et", true, "relu");
     assert_ok(basin_image_weights_new(&weights, d.model, &failure));
     double *xi = numbers(&d, "xi"), *wk = numbers(&d, "wk"), *wq = numbers(&d, "wq");
-    double *pos = numbers(&d, "pos");
     assert_decoded(weights.memory + 5 * P, &d, xi + 5 * D);
     assert_decoded(weights.key + (1 * Y + 2) * P, &d, wk + (1 * Y + 2) * D);
     assert_decoded(weights.query, &d, wq);
-    double dot = 0, a = 0, b = 0;
-    for (int i = 0; i < D; i++) { /* position 0 is that of CLS */
-        double p = pos[3 * D + i], q = pos[8 * D + i];
-        dot += p * q, a += p * p, b += q * q;
-    }
-    assert_float_equal(weights.cosine[2 * N + 7], dot / sqrt(a * b), 1e-12);
-    assert_float_equal(weights.cosine[4 * N + 4], 1, 1e-12);
-    free(xi), free(wk), free(wq), free(pos);
+    free(xi), free(wk), free(wq);
     basin_image_weights_free(&weights);
     desk_close(&d);
     desk_open(&d, "vit", false, "relu");
     assert_ok(basin_image_weights_new(&weights, d.model, &failure));
     assert_null(weights.memory);
     assert_null(weights.key);
-    assert_non_null(weights.cosine);
     basin_image_weights_free(&weights);
     desk_close(&d);
 }
@@ -216,42 +207,43 @@ static void plain_shares(double share[N + 1], desk *d, int h, int n) {
 
 TEST(attention_is_a_softmax) {
     desk d;
-    basin_image_attention a;
     BASIN_AT_EXIT(basin_image_trace_free) basin_image_trace trace;
     desk_open(&d, "et", true, "relu");
-    assert_ok(basin_image_attention_new(&a, &d.model->settings, COUNT, STEPS, 1 << 20, &failure));
-    assert_int_equal(a.pictures, COUNT);
-    assert_int_equal(a.steps, STEPS + 1);
-    assert_int_equal(a.keys, N + 1);
-    assert_ok(basin_image_trace_new(&trace, &a, d.model, d.patches, d.mask, COUNT, &failure));
+    assert_ok(basin_image_trace_new(&trace, d.model, d.patches, d.mask, COUNT, 1 << 20, &failure));
+    const basin_image_attention *a = &trace.attention;
+    assert_int_equal(a->pictures, COUNT);
+    assert_int_equal(a->steps, STEPS + 1);
+    assert_int_equal(a->keys, N + 1);
     for (int h = 0; h < H; h++)
         for (int n = 0; n < N; n++) {
-            const uint8_t *row = a.share + (h * N + n) * (N + 1); /* picture 0, step 0 */
+            const uint8_t *row = a->share + (h * N + n) * (N + 1); /* picture 0, step 0 */
             double want[N + 1], sum = 0;
             plain_shares(want, &d, h, n);
             for (int k = 0; k <= N; k++) sum += row[k];
             for (int k = 0; k <= N; k++) assert_float_equal(row[k] / sum, want[k], 2e-3);
         }
-    basin_image_attention_free(&a);
     desk_close(&d);
 }
 
-/* A ViT asks before each layer; where memory for a page is short there are fewer pictures, then
- * fewer steps; a model without attention has none. */
+/* The attention that fits into so many bytes. */
+static basin_image_attention look(basin_image_trace *trace, desk *d, size_t bytes) {
+    assert_ok(basin_image_trace_new(trace, d->model, d->patches, d->mask, COUNT, bytes, &failure));
+    return trace->attention;
+}
+
+/* A ViT asks before each layer; where memory for a page is short there are fewer steps, then fewer
+ * pictures; a model without attention has none. */
 TEST(attention_has_a_budget) {
     desk d;
-    basin_image_attention a;
     basin_image_trace trace;
     size_t map = (size_t)H * N * N;
     desk_open(&d, "vit", false, "relu");
-    const basin_image_settings *s = &d.model->settings;
-    assert_ok(basin_image_attention_new(&a, s, 5, STEPS - 1, 3 * STEPS * map, &failure));
-    assert_true(a.pictures == 3 && a.steps == STEPS);
-    basin_image_attention_free(&a);
-    assert_ok(basin_image_attention_new(&a, s, 5, STEPS - 1, 5 * map, &failure));
+    basin_image_attention a = look(&trace, &d, (COUNT * STEPS + 1) * map);
+    assert_true(a.pictures == COUNT && a.steps == STEPS);
+    basin_image_trace_free(&trace);
+    a = look(&trace, &d, 5 * map);
     assert_true(a.pictures == 2 && a.steps == 2);
     assert_true(a.step[0] == 0 && a.step[1] == STEPS - 1);
-    assert_ok(basin_image_trace_new(&trace, &a, d.model, d.patches, d.mask, COUNT, &failure));
     for (size_t row = 0; row < 2 * 2 * H * N; row++) {
         int most = 0;
         for (int k = 0; k < N; k++)
@@ -259,70 +251,35 @@ TEST(attention_has_a_budget) {
         assert_int_equal(most, 255);
     }
     basin_image_trace_free(&trace);
-    basin_image_attention_free(&a);
-    assert_ok(basin_image_attention_new(&a, s, 5, STEPS - 1, map - 1, &failure));
-    assert_null(a.share);
+    a = look(&trace, &d, map);
+    assert_true(a.pictures == 1 && a.steps == 1 && a.step[0] == STEPS - 1);
+    basin_image_trace_free(&trace);
+    assert_null(look(&trace, &d, map - 1).share);
+    basin_image_trace_free(&trace);
     desk_close(&d);
     desk_open(&d, "et", false, "relu");
     d.model->settings.attention = false;
-    assert_ok(basin_image_attention_new(&a, &d.model->settings, 1, STEPS, 1 << 20, &failure));
-    assert_null(a.share);
+    assert_null(look(&trace, &d, 1 << 20).share);
+    basin_image_trace_free(&trace);
     desk_close(&d);
 }
 
-/* ---- by step ---- */
-
-/* Measures both pictures, one trace each; the gain of the layer norm is `gamma`. */
-static void measure(basin_image_course *course, desk *d, double gamma) {
+/* How often the energy rises with that gain of the layer norm. */
+static int64_t rises_with(desk *d, double gamma) {
+    BASIN_AT_EXIT(basin_image_trace_free) basin_image_trace trace;
     basin_tensor one = basin_tensor_borrow(&gamma, BASIN_F64, BASIN_SCALAR);
     assert_ok(basin_store_write(d->model->store, "gamma", &one, &failure));
-    *course = (basin_image_course){0};
-    for (int i = 0; i < COUNT; i++) {
-        basin_image_trace trace;
-        const float *patches = d->patches + i * N * P;
-        const uint8_t *mask = d->mask + i * N;
-        assert_ok(basin_image_trace_new(&trace, NULL, d->model, patches, mask, 1, &failure));
-        assert_ok(
-            basin_image_course_add(course, &trace, patches, mask, &d->model->settings, &failure));
-        basin_image_trace_free(&trace);
-    }
-    basin_image_course_end(course);
+    assert_ok(basin_image_trace_new(&trace, d->model, d->patches, d->mask, COUNT, 0, &failure));
+    return basin_image_trace_rises(&trace);
 }
 
-TEST(courses_end_at_the_score) {
+/* Against the gradient every step climbs. */
+TEST(climbs_are_counted) {
     desk d;
-    basin_image_course course;
-    double output = 0, mean = 0;
-    int hidden = 0, C = 0;
-    desk_open(&d, "et", false, "relu");
-    measure(&course, &d, 1);
-    for (int n = 0; n < COUNT * N; n++) {
-        if (d.mask[n] != BASIN_PATCH_REPLACED) continue;
-        for (int v = n * P; v < (n + 1) * P; v++) {
-            output += pow((double)d.output[v] - d.patches[v], 2);
-            hidden++;
-        }
-    }
-    C = (int)d.model->settings.channels;
-    for (int b = 0; b < COUNT; b++) { /* the mean of what is shown, for each channel */
-        double colour[3] = {0}, shown = 0;
-        for (int i = 0; i < N * P; i++)
-            if (d.mask[b * N + i / P] == BASIN_PATCH_SHOWN)
-                colour[i % P / (P / C)] += d.patches[b * N * P + i], shown += 1.0 / C;
-        for (int i = 0; i < N * P; i++)
-            if (d.mask[b * N + i / P] == BASIN_PATCH_REPLACED)
-                mean += pow(d.patches[b * N * P + i] - colour[i % P / (P / C)] / shown, 2);
-    }
-    assert_int_equal(course.pictures, COUNT);
-    assert_float_equal(course.mse[STEPS], output / hidden, 1e-5);
-    assert_float_equal(course.mean_mse, mean / hidden, 1e-9);
-    assert_true(course.psnr[STEPS] > 0 && course.mean_psnr > 0);
-    assert_int_equal(course.rises, 0);
-    basin_image_course_free(&course);
-    measure(&course, &d, -1.3); /* against the gradient: every step climbs */
-    assert_int_equal(course.rises, COUNT * STEPS);
-    basin_image_course_free(&course);
     basin_image_weights weights;
+    desk_open(&d, "et", false, "relu");
+    assert_int_equal(rises_with(&d, 1), 0);
+    assert_int_equal(rises_with(&d, -1.3), COUNT * STEPS);
     assert_ok(basin_image_weights_new(&weights, d.model, &failure));
     assert_float_equal(weights.gamma, -1.3, 1e-9);
     basin_image_weights_free(&weights);

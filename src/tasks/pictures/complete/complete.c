@@ -42,7 +42,7 @@ static basin_status run_batch(pass *l, basin_image_runner *runner, const basin_w
 /* The same with every step of the descent. */
 static basin_status trace_batch(pass *l, const basin_window *w, int64_t count, basin_error *error) {
     BASIN_AT_EXIT(basin_image_trace_free) basin_image_trace trace = {0};
-    BASIN_TRY(basin_image_trace_new(&trace, NULL, l->model, l->patches, l->hidden, count, error));
+    BASIN_TRY(basin_image_trace_new(&trace, l->model, l->patches, l->hidden, count, 0, error));
     for (int64_t i = 0; i < count; i++)
         for (int t = 0; t <= trace.steps; t++)
             BASIN_TRY(basin_guess_add(&l->guessing, &w[i], l->hidden + i * l->tokens,

@@ -1,32 +1,22 @@
-/* Looking into models of images, and reports on them: the descent step by step, attention, weights
- * decoded into the image plane (figures 2, 4 and those of appendix B), and what a report shows;
- * gathered by report.c, written by document.c. Any vector of the token space can be decoded: layer
- * norm, then the affine decoder. See basin_image_report. */
+/* Looking into a model of images, and a report on it: the descent step by step, attention, weights
+ * decoded into the image plane (figures 2, 4 and those of appendix B); gathered by report.c,
+ * written by document.c. Any vector of the token space can be decoded: layer norm, then the affine
+ * decoder. See basin_image_report. */
 #ifndef BASIN_TASK_IMAGE_REPORT_REPORT_H
 #define BASIN_TASK_IMAGE_REPORT_REPORT_H
 
 #include "tasks/pictures/image.h"
 
-/* ---- attention ---- */
+/* ---- the descent ---- */
 
-/* What each patch looks at, of a few pictures at a few steps. A row, one query's shares of all
+/* What each patch looks at, of the first pictures at a few steps. A row, one query's shares of all
  * keys, is scaled so that its greatest is 255: bytes over their sum are the shares again. */
 typedef struct basin_image_attention {
     int64_t pictures;
-    int64_t heads, tokens, keys; /* H; N; N, or N + 1 with CLS before the patches */
+    int64_t heads, tokens, keys; /* H, 0 without attention; N; N, or N + 1 with CLS first */
     int steps, *step;            /* [steps] which ones, rising */
     uint8_t *share;              /* [pictures, steps, H, N, keys] */
 } basin_image_attention;
-
-/* Memory for attention of `pictures` at steps 0 .. last in about `bytes`: where that is not enough,
- * fewer pictures, down to two, then fewer steps, the first and the last among them. A model without
- * attention has no heads; where not even one map fits, there are no shares. */
-basin_status basin_image_attention_new(basin_image_attention *attention,
-                                       const basin_image_settings *settings, int64_t pictures,
-                                       int last, size_t bytes, basin_error *error);
-void basin_image_attention_free(basin_image_attention *attention);
-
-/* ---- the descent ---- */
 
 /* The descent of a few pictures. For a ViT, layers take the place of steps, and there are no parts.
  * Forces are decoded by themselves: their direction, not their length. */
@@ -39,36 +29,18 @@ typedef struct basin_image_trace {
     double *energy[2];   /* [T + 1, count] */
     double *square[2];   /* [T + 1, count] mean square of the force on replaced tokens */
     double *use;         /* [M] what each memory has of the Hopfield energy at the end */
-    basin_image_attention *attention; /* the caller's, filled in on the way; or NULL */
+    basin_image_attention attention;
 } basin_image_trace;
 
-/* Also fills in attention that was made for these pictures; NULL: none. */
-basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_attention *attention,
-                                   basin_image_model *model,
+/* Attention takes about `bytes`: of two pictures at as many steps as that holds, evenly spread with
+ * the first and the last among them; 0: none. */
+basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_model *model,
                                    const float *patches, /* [count, N, P] */
                                    const uint8_t *mask,  /* [count, N] */
-                                   int64_t count, basin_error *error);
+                                   int64_t count, size_t bytes, basin_error *error);
 void basin_image_trace_free(basin_image_trace *trace);
-
-/* ---- errors ---- */
-
-/* Step by step, means over pictures that were traced. */
-typedef struct basin_image_course {
-    int steps, parts;
-    int64_t pictures;
-    double *energy[2], *size[2]; /* [T + 1]; size: root mean square of the force */
-    double *mse, *psnr;          /* [T + 1] of the decoded tokens, as scores have them */
-    double mean_mse, mean_psnr;  /* of the mean colour of what is shown, on the same pictures */
-    int64_t rises;               /* steps of pictures in which the energy rose */
-    double *use;                 /* [M] sums of the traces', or NULL */
-} basin_image_course;
-
-/* Adds what was traced; the first one allocates. basin_image_course_end makes means of sums. */
-basin_status basin_image_course_add(basin_image_course *course, const basin_image_trace *trace,
-                                    const float *patches, const uint8_t *mask,
-                                    const basin_image_settings *settings, basin_error *error);
-void basin_image_course_end(basin_image_course *course);
-void basin_image_course_free(basin_image_course *course);
+/* Steps of pictures in which the energy rose. */
+int64_t basin_image_trace_rises(const basin_image_trace *trace);
 
 /* ---- weights ---- */
 
@@ -76,7 +48,6 @@ void basin_image_course_free(basin_image_course *course);
 typedef struct basin_image_weights {
     float *memory;      /* [M, P] */
     float *key, *query; /* [H, Y, P] */
-    double *cosine;     /* [N, N] of positions, CLS left out */
     double gamma;       /* gain of the block's layer norm; NaN of a ViT */
 } basin_image_weights;
 
@@ -93,38 +64,19 @@ basin_status basin_image_sheet_picture(basin_picture *picture, const float *patc
 /* From 0 .. 1, cut off there. */
 uint8_t basin_image_byte(double value);
 
-/* ---- what a report shows ---- */
+/* ---- all that the page shows ---- */
 
-/* Chosen pictures, completed. */
-typedef struct basin_image_exhibit {
-    int64_t count;
-    int64_t *index;          /* [count] numbers in the collection */
-    double *mse;             /* [count] over all masks scored */
-    float *patches, *output; /* [count, N, P] */
-    uint8_t *mask;           /* [count, N] that of the first mask seed */
-} basin_image_exhibit;
-
-/* One model of the page. */
-typedef struct basin_image_entry {
-    basin_image_model *model;
-    const char *name;
-    basin_image_evaluate_result scores;
-    basin_image_exhibit exhibit; /* shown ones, then the best, then the worst of the first model */
-    basin_image_trace trace;     /* of the first of them */
-    basin_image_attention attention; /* of the same */
-    basin_image_course course;       /* of those shown */
-    basin_image_weights weights;
-} basin_image_entry;
-
-enum { BASIN_IMAGE_REPORT_MODELS = 8 };
-
-/* All that the page shows. */
 typedef struct basin_image_findings {
     const basin_image_report_options *options;
+    basin_image_model *model;
     basin_image_set set; /* the pictures scored */
-    basin_image_entry entry[BASIN_IMAGE_REPORT_MODELS];
-    int entries;
-    int64_t shown, extremes, traced; /* as many as there are */
+    basin_image_evaluate_result scores;
+    int64_t shown;
+    int64_t *place;          /* [shown] of chosen pictures, in the scores */
+    float *patches;          /* [shown, N, P] */
+    uint8_t *mask;           /* [shown, N] that of the first mask seed */
+    basin_image_trace trace; /* of these */
+    basin_image_weights weights;
 } basin_image_findings;
 
 /* The document, as a page or bare; see view/document.h. */

@@ -6,34 +6,30 @@
 
 /* ---- shares of attention, as bytes (equation 3's softmax over keys) ---- */
 
-basin_status basin_image_attention_new(basin_image_attention *a, const basin_image_settings *s,
-                                       int64_t pictures, int last, size_t bytes,
-                                       basin_error *error) {
-    int64_t N = basin_image_tokens(s);
-    *a = (basin_image_attention){0};
-    if (!strcmp(s->arch, "et") && !s->attention) return BASIN_OK;
-    *a = (basin_image_attention){.heads = s->heads, .tokens = N, .keys = N + s->cls};
+static basin_status make_attention(basin_image_trace *t, const basin_image_settings *s,
+                                   size_t bytes, basin_error *error) {
+    enum { PICTURES = 2 };
+    basin_image_attention *a = &t->attention;
+    bool et = !strcmp(s->arch, "et");
+    int last = et ? t->steps : t->steps - 1;
+    if (!bytes || (et && !s->attention)) return BASIN_OK;
+    *a = (basin_image_attention){.heads = s->heads, .tokens = basin_image_tokens(s)};
+    a->keys = a->tokens + s->cls;
     double one = (double)a->heads * (double)a->tokens * (double)a->keys;
     int64_t maps = (int64_t)((double)bytes / one); /* pictures times steps */
     if (maps < 1) return BASIN_OK;                 /* even one is too much for a page */
-    int64_t few = basin_int_min(pictures, 2), full = maps / (last + 1);
-    a->pictures = basin_int_min(maps, basin_int_min(pictures, basin_int_max(full, few)));
+    a->pictures = basin_int_min(maps, basin_int_min(t->count, PICTURES));
     a->steps = (int)basin_int_min(maps / a->pictures, last + 1);
     BASIN_TRY(BASIN_NEW_RAW(&a->step, a->steps, "steps", error));
-    for (int i = 0; i < a->steps; i++) /* evenly spread */
+    for (int i = 0; i < a->steps; i++)
         a->step[i] = a->steps > 1 ? (int)((int64_t)i * last / (a->steps - 1)) : last;
     return BASIN_NEW_RAW(&a->share, (double)(a->pictures * a->steps) * one, "maps of attention",
                          error);
 }
 
-void basin_image_attention_free(basin_image_attention *a) {
-    BASIN_FREE(a->step, a->share);
-    *a = (basin_image_attention){0};
-}
-
 /* Where that step is kept; -1: nowhere. */
 static int place_of(const basin_image_attention *a, int step) {
-    for (int i = 0; a && a->share && i < a->steps; i++)
+    for (int i = 0; a->share && i < a->steps; i++)
         if (a->step[i] == step) return i;
     return -1;
 }
@@ -122,7 +118,7 @@ static basin_status build(tracer *s, const basin_image_trace *t, basin_image_mod
             output[outputs++] = v->energy[p];
             output[outputs++] = v->square[p];
         }
-        if (place_of(t->attention, i) >= 0)
+        if (place_of(&t->attention, i) >= 0)
             output[outputs++] = v->share = basin_image_net_attention(net, x, i);
         if (i < t->steps) x = basin_image_net_step(net, x, i);
     }
@@ -155,7 +151,7 @@ static basin_status read_step(basin_image_trace *t, const tracer *s, int i, basi
         BASIN_TRY(basin_values_read(s->plan, v->square[p], square, BASIN_F64, error));
     }
     if (!v->share) return BASIN_OK;
-    return read_shares(t->attention, place_of(t->attention, i), s, v->share, error);
+    return read_shares(&t->attention, place_of(&t->attention, i), s, v->share, error);
 }
 
 static basin_status run(basin_image_trace *t, basin_image_model *model, const float *patches,
@@ -185,9 +181,9 @@ static basin_status make_room(basin_image_trace *t, const basin_image_settings *
     return BASIN_NEW_RAW(&t->use, s->memories, "a trace", error);
 }
 
-basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_attention *attention,
-                                   basin_image_model *model, const float *patches,
-                                   const uint8_t *mask, int64_t count, basin_error *error) {
+basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_model *model,
+                                   const float *patches, const uint8_t *mask, int64_t count,
+                                   size_t bytes, basin_error *error) {
     const basin_image_settings *s = &model->settings;
     bool et = !strcmp(s->arch, "et");
     *trace = (basin_image_trace){0};
@@ -195,101 +191,35 @@ basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_attenti
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "the model descends to a fixed point (implicit), in no fixed number of "
                           "steps; frames and reports need a model of steps");
-    *trace = (basin_image_trace){.steps = (int)basin_image_run_settings(model).steps,
-                                 .count = count,
-                                 .attention = attention};
+    trace->steps = (int)basin_image_run_settings(model).steps;
+    trace->count = count;
     if (et && s->attention) trace->part[trace->parts++] = "attention";
     if (et && s->hopfield) trace->part[trace->parts++] = "hopfield";
     BASIN_TRY_OR(make_room(trace, s, error), basin_image_trace_free(trace));
+    BASIN_TRY_OR(make_attention(trace, s, bytes, error), basin_image_trace_free(trace));
     BASIN_TRY_OR(run(trace, model, patches, mask, error), basin_image_trace_free(trace));
     return BASIN_OK;
 }
 
 void basin_image_trace_free(basin_image_trace *trace) {
-    BASIN_FREE(trace->token, trace->use);
+    BASIN_FREE(trace->token, trace->use, trace->attention.step, trace->attention.share);
     for (int p = 0; p < 2; p++) {
         BASIN_FREE(trace->force[p], trace->energy[p], trace->square[p]);
     }
     *trace = (basin_image_trace){0};
 }
 
-/* ---- error, PSNR and energy step by step, as means over pictures ---- */
-
-/* All in one piece of memory. */
-static basin_status course_room(basin_image_course *c, const basin_image_trace *t,
-                                const basin_image_settings *s, basin_error *error) {
-    size_t frames = (size_t)(t->steps + 1), memories = t->use ? (size_t)s->memories : 0;
-    *c = (basin_image_course){.steps = t->steps, .parts = t->parts};
-    BASIN_TRY(BASIN_NEW(&c->mse, 6 * frames + memories, "the course of a descent", error));
-    c->psnr = c->mse + frames;
-    for (int p = 0; p < 2; p++) {
-        c->energy[p] = c->mse + (size_t)(2 + p) * frames;
-        c->size[p] = c->mse + (size_t)(4 + p) * frames;
-    }
-    if (memories) c->use = c->mse + 6 * frames;
-    return BASIN_OK;
-}
-
-static void add_energies(basin_image_course *c, const basin_image_trace *t) {
+int64_t basin_image_trace_rises(const basin_image_trace *t) {
+    int64_t rises = 0;
     for (int64_t i = 0; i < t->count && t->parts; i++) {
         double before = INFINITY;
         for (int step = 0; step <= t->steps; step++) {
             double total = 0;
-            for (int p = 0; p < t->parts; p++) {
-                double energy = t->energy[p][step * t->count + i];
-                c->energy[p][step] += energy;
-                c->size[p][step] += t->square[p][step * t->count + i];
-                total += energy;
-            }
+            for (int p = 0; p < t->parts; p++) total += t->energy[p][step * t->count + i];
             /* Beyond what float rounds: sums of many terms waver in the last digits. */
-            c->rises += total > before + 1e-5 * fabs(before);
+            rises += total > before + 1e-5 * fabs(before);
             before = total;
         }
     }
-}
-
-static basin_status add_errors(basin_image_course *c, const basin_image_trace *t,
-                               const float *patches, const uint8_t *mask,
-                               const basin_image_settings *s, basin_error *error) {
-    int64_t N = basin_image_tokens(s), P = basin_image_patch_values(s), size = N * P;
-    BASIN_SCRATCH_RAW(float, room, (size_t)size * 3, "comparing pictures", error);
-    float *pasted = room, *plane[2] = {room + size, room + 2 * size};
-    for (int64_t i = 0; i < t->count; i++) {
-        const float *truth = patches + i * size;
-        const uint8_t *hidden = mask + i * N;
-        for (int step = 0; step <= t->steps; step++) {
-            const float *output = t->token + (step * t->count + i) * size;
-            c->mse[step] += basin_image_masked_error(output, truth, hidden, N, P);
-            basin_image_paste(pasted, output, truth, hidden, N, P);
-            c->psnr[step] += basin_image_psnr(plane, pasted, truth, s);
-        }
-        c->mean_mse += basin_image_mean_error(truth, hidden, s);
-        basin_image_mean_fill(pasted, truth, hidden, s);
-        c->mean_psnr += basin_image_psnr(plane, pasted, truth, s);
-    }
-    return BASIN_OK;
-}
-
-basin_status basin_image_course_add(basin_image_course *c, const basin_image_trace *t,
-                                    const float *patches, const uint8_t *mask,
-                                    const basin_image_settings *s, basin_error *error) {
-    BASIN_TRY(c->mse ? BASIN_OK : course_room(c, t, s, error));
-    BASIN_TRY(add_errors(c, t, patches, mask, s, error));
-    add_energies(c, t);
-    for (int64_t m = 0; c->use && m < s->memories; m++) c->use[m] += t->use[m];
-    c->pictures += t->count;
-    return BASIN_OK;
-}
-
-void basin_image_course_end(basin_image_course *c) {
-    double part = 1 / (double)c->pictures;
-    c->mean_mse *= part;
-    c->mean_psnr *= part;
-    for (int i = 0; i < 6 * (c->steps + 1); i++) c->mse[i] *= part;
-    for (int i = 0; i < 2 * (c->steps + 1); i++) c->size[0][i] = sqrt(c->size[0][i]);
-}
-
-void basin_image_course_free(basin_image_course *c) {
-    free(c->mse);
-    *c = (basin_image_course){0};
+    return rises;
 }

@@ -1,5 +1,4 @@
-/* Memories, keys and queries as patches, and how positions resemble each other (appendix B); see
- * report.h. */
+/* Memories, keys and queries as patches (appendix B); see report.h. */
 #include "tasks/pictures/report/report.h"
 
 /* The value of `out`, built on that graph from weights only. */
@@ -30,42 +29,12 @@ static basin_status decode(float **patches, const basin_image_graph *g, basin_im
     return evaluate(&result, g, model, out, error);
 }
 
-/* cosine[i, j] of rows i and j [N, D]. */
-static void resemble(double *cosine, const double *row, int64_t N, int64_t D) {
-    for (int64_t i = 0; i < N; i++)
-        for (int64_t j = 0; j <= i; j++) {
-            double ij = 0, ii = 0, jj = 0;
-            for (int64_t d = 0; d < D; d++) {
-                ij += row[i * D + d] * row[j * D + d];
-                ii += row[i * D + d] * row[i * D + d];
-                jj += row[j * D + d] * row[j * D + d];
-            }
-            double size = sqrt(ii * jj);
-            cosine[i * N + j] = cosine[j * N + i] = size > 0 ? ij / size : 0;
-        }
-}
-
-static basin_status compare_positions(double **cosine, basin_image_model *model,
-                                      basin_error *error) {
-    int64_t N = basin_image_tokens(&model->settings);
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor stored = {0};
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor row = {0};
-    BASIN_TRY(basin_store_get(&stored, model->store, "pos", error));
-    BASIN_TRY(BASIN_NEW_RAW(cosine, N * N, "comparing positions", error));
-    BASIN_TRY(basin_tensor_new(&row, BASIN_F64, stored.shape, error));
-    BASIN_TRY(basin_tensor_convert(&row, &stored, error));
-    int64_t D = stored.shape.dim[1], skip = stored.shape.dim[0] - N;
-    resemble(*cosine, (double *)row.data + skip * D, N, D);
-    return BASIN_OK;
-}
-
 basin_status basin_image_weights_new(basin_image_weights *weights, basin_image_model *model,
                                      basin_error *error) {
     const basin_image_settings *s = &model->settings;
     int64_t rows = s->heads * s->head_dim;
     BASIN_AT_EXIT(basin_image_graph_free) basin_image_graph g = {0};
     *weights = (basin_image_weights){.gamma = NAN};
-    BASIN_TRY(compare_positions(&weights->cosine, model, error));
     if (strcmp(s->arch, "et") != 0) return BASIN_OK;
     BASIN_TRY(basin_image_graph_new(&g, s, 1, error));
     const basin_block *block = &g.net.block;
@@ -78,7 +47,7 @@ basin_status basin_image_weights_new(basin_image_weights *weights, basin_image_m
 }
 
 void basin_image_weights_free(basin_image_weights *weights) {
-    BASIN_FREE(weights->memory, weights->key, weights->query, weights->cosine);
+    BASIN_FREE(weights->memory, weights->key, weights->query);
     *weights = (basin_image_weights){0};
 }
 
