@@ -1,5 +1,5 @@
-/* basin bench: times the block, its parts and the training step at a given shape. The items take
- * turns, so that a busy neighbour affects them all, and each has a median. */
+/* basin bench: times the forward pass and the training step at a given shape. They take turns, so
+ * that a busy neighbour affects both, and each has a median. */
 #include <sys/resource.h>
 
 #include "base/clock.h"
@@ -13,7 +13,7 @@
 #include "tasks/nodes/anomaly.h"
 #include "tasks/pictures/net.h"
 
-enum { MAX_ROUNDS = 101, MAX_ITEMS = 8, MAX_INPUTS = 4 };
+enum { MAX_ROUNDS = 101, MAX_ITEMS = 2, MAX_INPUTS = 3 };
 
 /* Sizes of a run. Those of the other kind are 0. */
 typedef struct bench_shape {
@@ -26,17 +26,24 @@ typedef struct bench_shape {
 /* What is timed: one plan. */
 typedef struct timing {
     const char *key, *name; /* "forward", "whole forward pass" */
-    basin_expr output[4];
-    int outputs;
-    double flops; /* of the matrix products of one run; 0 where they are not counted */
+    double flops;           /* of the matrix products of one run; 0 where they are not counted */
     basin_plan *plan;
     double median, minimum;
     double seconds[MAX_ROUNDS];
 } timing;
 
+typedef struct options {
+    BASIN_ARGS;
+    const char *shape, *only;
+    int64_t batch, tokens, patch, nodes, edges, features, dim, heads, head_dim, memories, steps;
+    int64_t rounds;
+    bool recompute, calls;
+} options;
+#define OPTIONS options
+
 typedef struct benchmark {
     bench_shape shape;
-    bool recompute, whole; /* whole: only the forward pass and the training step */
+    const options *o;
     uint64_t seed;
     basin_backend *backend;
     basin_store *store;
@@ -53,15 +60,6 @@ typedef struct benchmark {
     int items;
     int64_t peak; /* bytes of the process once all has run */
 } benchmark;
-
-typedef struct options {
-    BASIN_ARGS;
-    const char *shape, *only;
-    int64_t batch, tokens, patch, nodes, edges, features, dim, heads, head_dim, memories, steps;
-    int64_t rounds;
-    bool recompute, whole, calls;
-} options;
-#define OPTIONS options
 
 #define SIZE(field, name, value, needs_)                                                           \
     BASIN_INTEGER(field, name, value, 0, 1000000000, .needs = needs_, .more = true)
@@ -83,8 +81,7 @@ static const basin_option table[] = {
     SIZE(memories, "memories", "M", ""),
     SIZE(steps, "steps", "T", ""),
     BASIN_FLAG(recompute, "recompute"),
-    BASIN_FLAG(whole, "whole"),
-    BASIN_TEXT(only, 0, "only", "KEY"),
+    BASIN_CHOICE(only, "only", "forward|training"),
     BASIN_FLAG(calls, "calls"),
     BASIN_INTEGER(rounds, "rounds", "R", 1, MAX_ROUNDS, .needs = "calls=off", .initial = 5),
     BASIN_COMPUTE_OPTIONS,
@@ -158,28 +155,26 @@ static basin_status add_item(benchmark *b, const timing *what, basin_plan *plan,
     return b->shape.nodes ? basin_pairs_write(plan, &b->pattern, &b->pairs, error) : BASIN_OK;
 }
 
-static void free_plan(benchmark *b, basin_plan *plan) {
-    if (plan == basin_trainer_plan(b->trainer))
-        basin_trainer_free_at(&b->trainer);
-    else
-        basin_plan_free(plan);
+static bool is_asked(const benchmark *b, const char *key) {
+    return !b->o->only || !strcmp(b->o->only, key);
 }
 
-static basin_status add_items(benchmark *b, const timing *what, int count, basin_error *error) {
-    for (int i = 0; i < count; i++) {
+/* Both, or the one that --only names; a training step takes three times the operations, since each
+ * product A B = C is followed by its two reverses. */
+static basin_status add_items(benchmark *b, const char *forward, basin_expr output, basin_expr loss,
+                              double flops, basin_error *error) {
+    BASIN_TRY(basin_graph_check(b->graph, error));
+    if (is_asked(b, "forward")) {
         basin_plan *plan;
-        basin_plan_spec spec = {.output = what[i].output, .outputs = what[i].outputs};
+        basin_plan_spec spec = {.output = &output, .outputs = 1};
         BASIN_TRY(basin_plan_new(&plan, b->store, &spec, error));
-        BASIN_TRY(add_item(b, &what[i], plan, error));
+        BASIN_TRY(add_item(b, &(timing){"forward", forward, .flops = flops}, plan, error));
     }
-    return BASIN_OK;
-}
-
-static basin_status add_training(benchmark *b, basin_expr loss, double flops, basin_error *error) {
+    if (!is_asked(b, "training")) return BASIN_OK;
     basin_trainer_spec spec = {.optimizer = BASIN_OPTIMIZER_DEFAULT,
                                .schedule = {.peak = 1e-5, .last = 1e-5}};
+    timing what = {"training", "training step with AdamW", .flops = 3 * flops};
     BASIN_TRY(basin_trainer_new(&b->trainer, b->store, &b->params, loss, &spec, error));
-    timing what = {"training", "training step with AdamW", .flops = flops};
     b->training = basin_plan_stats_of(basin_trainer_plan(b->trainer));
     return add_item(b, &what, basin_trainer_plan(b->trainer), error);
 }
@@ -197,40 +192,6 @@ static basin_block_config block_of(const bench_shape *shape) {
 
 /* ---- images ---- */
 
-/* Layer norm, projections, the forces of both terms, and one whole step. `project`, `pairs` and
- * `hopfield` are the operations of a step: projections of Q and K, attention between them,
- * memories. */
-static basin_status add_parts(benchmark *b, const basin_block *block, double project, double pairs,
-                              double hopfield, basin_error *error) {
-    const bench_shape *s = &b->shape;
-    basin_expr x = add_input(b, "x", BASIN_SHAPE(s->batch, s->tokens, s->dim), 0);
-    basin_pattern pattern = BASIN_OTHER_PAIRS;
-    basin_expr attention =
-        basin_energy_attention(x, block->wk, block->wq, block->beta, &pattern, NULL);
-    basin_expr memories = basin_energy_hopfield(x, block->xi, BASIN_HOPFIELD_RELU, 0);
-    basin_block_bound bound = {.block = block, .pattern = &pattern};
-    basin_energy energy = basin_block_energy(&bound);
-    basin_expr step =
-        basin_descend(&energy, x, &(basin_descent_spec){.steps = 1, .alpha = 0.1}, NULL);
-    double both_ways = 2 * project + pairs;
-    const timing part[] = {
-        {"norm", "layer norm", {basin_block_norm(block, x)}, .outputs = 1},
-        {"projections",
-         "projections Q, K",
-         {basin_einsum("bnd,hyd->bnhy", x, block->wq), basin_einsum("bnd,hyd->bnhy", x, block->wk)},
-         2,
-         .flops = project},
-        {"attention",
-         "attention force, projections both ways",
-         {basin_neg(basin_grad(attention, x))},
-         1,
-         .flops = both_ways},
-        {"hopfield", "Hopfield force", {basin_neg(basin_grad(memories, x))}, 1, .flops = hopfield},
-        {"step", "one step of the descent", {step}, 1, .flops = both_ways + hopfield},
-    };
-    return add_items(b, part, sizeof part / sizeof *part, error);
-}
-
 static basin_status add_images(benchmark *b, basin_error *error) {
     const bench_shape *s = &b->shape;
     double rows = (double)(s->batch * s->tokens), wide = (double)(s->heads * s->head_dim);
@@ -243,25 +204,20 @@ static basin_status add_images(benchmark *b, basin_error *error) {
         .tokens = s->tokens,
         .patch = s->patch,
         .block = block_of(s),
-        .descent = {.steps = (int)s->steps, .alpha = 0.1, .recompute = b->recompute}};
+        .descent = {.steps = (int)s->steps, .alpha = 0.1, .recompute = b->o->recompute}};
     basin_image_net_declare(&model, &b->params, &config);
     BASIN_TRY(basin_graph_check(b->graph, error));
-    if (!b->whole) BASIN_TRY(add_parts(b, &model.block, project, pairs, hopfield, error));
-    b->inputs = 0;
     basin_expr patches = add_input(b, "patches", BASIN_SHAPE(s->batch, s->tokens, s->patch), 0);
     basin_expr replaced = add_input(b, "replaced", BASIN_SHAPE(s->batch, s->tokens), 0.45);
     basin_expr occluded = add_input(b, "occluded", BASIN_SHAPE(s->batch, s->tokens), 0.5);
     basin_expr output = basin_image_net_forward(&model, patches, replaced, NULL);
-    const timing forward = {"forward", "forward pass", {output}, 1, .flops = flops};
-    BASIN_TRY(add_items(b, &forward, 1, error));
-    /* In training each product A B = C is followed by its two reverses. */
-    BASIN_TRY(add_training(b, basin_image_net_loss(output, patches, occluded), 3 * flops, error));
+    basin_expr loss = basin_image_net_loss(output, patches, occluded);
+    BASIN_TRY(add_items(b, "forward pass", output, loss, flops, error));
     /* A plan that is too large fails before numbers are drawn. */
     return basin_params_init(&b->params, b->store, b->seed, error);
 }
 
-/* ---- graphs: energy attention along the edges of a random graph, its reverse, and the anomaly
- * detector on the full graph ---- */
+/* ---- graphs: the anomaly detector on a random graph ---- */
 
 /* Half as many undirected edges between random nodes, each way; few are drawn twice. */
 static basin_status draw_graph(benchmark *b, basin_error *error) {
@@ -277,21 +233,6 @@ static basin_status draw_graph(benchmark *b, basin_error *error) {
     return BASIN_OK;
 }
 
-/* The attention energy's force on g, and the gradient of a projection of it (second order). */
-static basin_status add_attention(benchmark *b, const basin_block *block, basin_error *error) {
-    const bench_shape *s = &b->shape;
-    basin_expr g = add_input(b, "g", BASIN_SHAPE(s->nodes, s->dim), 0);
-    basin_expr along = add_input(b, "along", BASIN_SHAPE(s->nodes, s->dim), 0);
-    basin_expr energy =
-        basin_energy_attention(g, block->wk, block->wq, block->beta, &b->pattern, NULL);
-    basin_expr force = basin_neg(basin_grad(energy, g));
-    timing part[2] = {{"attention", "edge attention force", {force}, .outputs = 1},
-                      {"reverse", "the force and its reverse", .outputs = 4}};
-    basin_vjp(part[1].output, force, along, (basin_expr[]){g, block->wk, block->wq, block->beta},
-              4);
-    return add_items(b, part, 2, error);
-}
-
 static basin_status add_graphs(benchmark *b, basin_error *error) {
     const bench_shape *s = &b->shape;
     basin_anomaly model;
@@ -299,21 +240,18 @@ static basin_status add_graphs(benchmark *b, basin_error *error) {
         .nodes = s->nodes,
         .features = s->features,
         .block = block_of(s),
-        .descent = {.steps = (int)s->steps, .alpha = 1, .recompute = b->recompute}};
+        .descent = {.steps = (int)s->steps, .alpha = 1, .recompute = b->o->recompute}};
     BASIN_TRY(draw_graph(b, error));
     basin_anomaly_declare(&model, &b->params, &config);
     BASIN_TRY(basin_graph_check(b->graph, error));
     BASIN_TRY(basin_params_init(&b->params, b->store, b->seed, error));
-    if (!b->whole) BASIN_TRY(add_attention(b, &model.block, error));
-    b->inputs = 0;
     basin_expr features = add_input(b, "features", BASIN_SHAPE(s->nodes, s->features), 0);
     basin_expr label = add_input(b, "label", BASIN_SHAPE(s->nodes), 0.07);
     basin_expr logits = basin_anomaly_logits(
         &model, &(basin_anomaly_inputs){.features = features, .neighbours = &b->pattern});
     basin_expr weight = basin_offset(basin_scale(label, 12), 1);
-    const timing forward = {"forward", "scores of all nodes", {logits}, .outputs = 1};
-    BASIN_TRY(add_items(b, &forward, 1, error));
-    return add_training(b, basin_weighted_cross_entropy(logits, label, weight), 0, error);
+    basin_expr loss = basin_weighted_cross_entropy(logits, label, weight);
+    return add_items(b, "scores of all nodes", logits, loss, 0, error);
 }
 
 /* ---- timing ---- */
@@ -331,22 +269,6 @@ static const timing *find_item(const benchmark *bench, const char *key) {
     for (int i = 0; i < bench->items; i++)
         if (!strcmp(bench->item[i].key, key)) return &bench->item[i];
     return NULL;
-}
-
-/* Keeps only the item of that key; the error of an unknown key names all items. */
-static basin_status keep_item(benchmark *b, const char *key, basin_error *error) {
-    const timing *found = find_item(b, key);
-    basin_list keys = {0};
-    for (int i = 0; i < b->items; i++) basin_list_add(&keys, b->item[i].key);
-    if (!found)
-        return basin_fail(error, BASIN_BAD_VALUE, "no item '%s'; expected one of %s", key,
-                          keys.text);
-    timing kept = *found;
-    for (int i = 0; i < b->items; i++)
-        if (b->item[i].plan != kept.plan) free_plan(b, b->item[i].plan);
-    b->item[0] = kept;
-    b->items = 1;
-    return BASIN_OK;
 }
 
 static void summarize(timing *item, int rounds) {
@@ -378,7 +300,10 @@ static basin_status time_items(benchmark *b, int rounds, const basin_watch *watc
 /* ---- all of it ---- */
 
 static void bench_free(benchmark *b) {
-    for (int i = 0; i < b->items; i++) free_plan(b, b->item[i].plan);
+    for (int i = 0; i < b->items; i++)
+        if (!b->trainer || b->item[i].plan != basin_trainer_plan(b->trainer))
+            basin_plan_free(b->item[i].plan);
+    basin_trainer_free_at(&b->trainer);
     basin_pairs_free(&b->pairs);
     basin_params_free(&b->params);
     basin_graph_free(b->graph);
@@ -394,7 +319,6 @@ static basin_status measure(benchmark *b, options *o, basin_error *error) {
     if (!b->graph) return basin_fail_memory(error, "a graph");
     basin_params_begin(&b->params, b->graph);
     BASIN_TRY(b->shape.nodes ? add_graphs(b, error) : add_images(b, error));
-    if (o->only) BASIN_TRY(keep_item(b, o->only, error));
     if (o->calls) return BASIN_OK;
     basin_cli_watch_plain(&o->watch, o->quiet);
     BASIN_TRY(time_items(b, (int)o->rounds, &o->watch.watch, error));
@@ -443,14 +367,9 @@ static void put_rate(basin_record *r, const char *name, const benchmark *bench, 
     if (find_item(bench, key)) basin_record_number(r, name, "%.3f", rate(bench, key, count));
 }
 
-typedef struct measured {
-    const benchmark *bench;
-    options *o;
-} measured;
-
 static void put_bench(basin_record *r, const void *context) {
-    const benchmark *bench = ((const measured *)context)->bench;
-    options *o = ((const measured *)context)->o;
+    const benchmark *bench = context;
+    const options *o = bench->o;
     const bench_shape *s = &bench->shape;
     put_shape(r, bench);
     basin_record_fields(r, "backend=%s;products=%s;dtype=%s;instruction_set=%s;threads=%lld",
@@ -490,14 +409,11 @@ static void print_calls(const benchmark *bench) {
 static basin_status run(void *context, basin_error *error) {
     options *o = context;
     BASIN_AT_EXIT(bench_free)
-    benchmark b = {.shape = read_shape(o),
-                   .recompute = o->recompute,
-                   .whole = o->whole || o->calls,
-                   .seed = (uint64_t)o->seed};
+    benchmark b = {.shape = read_shape(o), .o = o, .seed = (uint64_t)o->seed};
     BASIN_TRY(measure(&b, o, error));
     basin_cli_watch_end(&o->watch);
     if (o->calls) return print_calls(&b), BASIN_OK;
-    return basin_record_print(o->json, put_bench, &(measured){&b, o}, error);
+    return basin_record_print(o->json, put_bench, &b, error);
 }
 
 const basin_command basin_command_bench = {BASIN_COMMAND("bench", table), .run = run};
