@@ -225,7 +225,7 @@ TEST(attention_is_a_softmax) {
     desk_close(&d);
 }
 
-/* The attention that fits into so many bytes. */
+/* The attention that fits into `bytes`. */
 static basin_image_attention look(basin_image_trace *trace, desk *d, size_t bytes) {
     assert_ok(basin_image_trace_new(trace, d->model, d->patches, d->mask, COUNT, bytes, &failure));
     return trace->attention;
