@@ -9,6 +9,8 @@
 /* ---- labels ---- */
 
 /* An error where a part lacks a class. */
+enum { FEW = 10 }; /* anomalies that leave chance too much to say */
+
 static basin_status count_classes(int64_t count[2], const basin_nodes_fitting *f, int which,
                                   const char *what, basin_error *error) {
     const basin_network *n = f->network;
@@ -21,6 +23,11 @@ static basin_status count_classes(int64_t count[2], const basin_nodes_fitting *f
                               n->path, (long long)i, n->label[i]);
         count[n->label[i]]++;
     }
+    if (count[0] && count[1] && count[1] < FEW && !f->probe)
+        basin_watch_note(f->work.watch,
+                         "%s: only %lld anomalous nodes for %s: the threshold and the "
+                         "probabilities are guesses",
+                         n->path, (long long)count[1], what);
     if (count[0] && count[1]) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: %lld normal and %lld anomalous nodes for %s; needs both%s", n->path,
@@ -623,12 +630,70 @@ static basin_run_task task_of(basin_nodes_fitting *f) {
                             .write = write_model};
 }
 
+/* ---- columns that tell the answer ---- */
+
+/* The AUROC of a column by itself among labelled nodes, either way round. */
+static basin_status rank_column(double *auroc, double *score, const basin_nodes_fitting *f,
+                                int64_t column, const int64_t *node, const uint8_t *label,
+                                int64_t count, basin_error *error) {
+    const basin_node_inputs *in = f->inputs.whole;
+    basin_ranking ranking = {.size = sizeof ranking};
+    for (int64_t i = 0; i < count; i++) {
+        float x = in->raw[node[i] * in->node.own + column];
+        score[i] = isfinite(x) ? (double)x : 0;
+    }
+    BASIN_TRY(basin_ranking_measure(&ranking, score, label, count, 0, error));
+    *auroc = fmax(ranking.auroc, 1 - ranking.auroc);
+    return BASIN_OK;
+}
+
+static const char *column_name(char text[BASIN_MAX_REASON], const basin_nodes_fitting *f,
+                               int64_t column) {
+    const basin_node_table *t = &f->inputs.whole->node;
+    int64_t fact = column - (t->own - t->facts);
+    basin_nodes_feature one = {.column = column,
+                               .fact = fact < 0 ? -1 : fact % (t->facts / t->relations)};
+    return basin_nodes_reason_name(text, f->network, &one);
+}
+
+/* A column that is written after the answer is known makes every figure meaningless. */
+static basin_status warn_of_leaks(const basin_nodes_fitting *f, basin_error *error) {
+    enum { ENOUGH = 20000, RARE = 3 };
+    static const double limit = 0.995;
+    const basin_network *n = f->network;
+    int64_t count = 0, labelled = f->train_count + f->validation_count, ones = 0, seen = 0;
+    int64_t step = 1 + labelled / ENOUGH, own = f->inputs.whole->node.own;
+    char name[BASIN_MAX_REASON];
+    if (f->probe || f->class_of || !f->inputs.whole->raw) return BASIN_OK;
+    BASIN_SCRATCH_RAW(int64_t, node, labelled, "labels", error);
+    BASIN_SCRATCH_RAW(uint8_t, label, labelled, "labels", error);
+    BASIN_SCRATCH_RAW(double, score, labelled, "labels", error);
+    for (int64_t i = 0; i < n->nodes; i++) {
+        bool taken = f->part[i] == BASIN_SPLIT_TRAIN || f->part[i] == BASIN_SPLIT_VAL;
+        if (!taken || (n->label[i] != 1 && seen++ % step)) continue; /* every anomaly */
+        label[count] = n->label[i] == 1;
+        ones += label[count];
+        node[count++] = i;
+    }
+    for (int64_t c = 0; c < own && ones >= RARE && count - ones >= RARE; c++) {
+        double auroc;
+        BASIN_TRY(rank_column(&auroc, score, f, c, node, label, count, error));
+        if (auroc > limit)
+            basin_watch_note(f->work.watch,
+                             "%s: '%s' alone has an AUROC of %.4f: if it is written when the "
+                             "answer is known, leave it out (drop)",
+                             n->path, column_name(name, f, c), auroc);
+    }
+    return BASIN_OK;
+}
+
 static basin_status prepare(basin_nodes_fitting *f, basin_error *error) {
     basin_nodes_model *m = f->model;
     basin_parts *parts = f->work.parts;
     if (parts) parts->threads = basin_backend_info_of(f->work.backend).threads;
     BASIN_TRY(basin_parted_inputs_open(&f->inputs, f->network, parts, &f->settings, error));
     if (parts) f->settings.sampling = "full";
+    BASIN_TRY(warn_of_leaks(f, error));
     BASIN_TRY(basin_parted_inputs_fit(&m->scale, &m->edge_scale, &f->inputs, f->train,
                                       f->train_count, error));
     BASIN_TRY(basin_parted_inputs_scale(&f->inputs, &m->scale, &m->edge_scale, error));

@@ -218,7 +218,8 @@ enum { KEPT = 16384 }; /* validation nodes in a model file, at most */
 double basin_nodes_calibrated(const basin_nodes_model *model, double p) {
     static const double trace = 1e-3;
     if (model->calibration.kind == BASIN_CALIBRATION_NONE) return p;
-    return (1 - trace) * basin_calibration_apply(&model->calibration, p) + trace * p;
+    p = (1 - trace) * basin_calibration_apply(&model->calibration, p) + trace * p;
+    return model->floor + (1 - 2 * model->floor) * p;
 }
 
 static basin_status fit(basin_calibration *c, const char *how, const basin_nodes_samples *s,
@@ -260,6 +261,8 @@ basin_status basin_nodes_calibrate(basin_nodes_model *model, double *probability
     basin_nodes_samples_free(s);
     BASIN_TRY(basin_nodes_samples_take(s, probability, network, part, BASIN_SPLIT_VAL, error));
     BASIN_TRY(fit(&model->calibration, model->settings.calibrate, s, error));
+    /* As many nodes as these, without an anomaly, are as likely as not with half of one. */
+    model->floor = 0.5 / (double)(s->count + 1);
     for (int64_t i = 0; i < network->nodes; i++)
         probability[i] = basin_nodes_calibrated(model, probability[i]);
     for (int64_t i = 0; i < s->count; i++) s->score[i] = basin_nodes_calibrated(model, s->score[i]);
@@ -429,6 +432,7 @@ basin_status basin_nodes_judged_store(basin_bundle *bundle, const basin_nodes_mo
     const double line[] = {c->slope, c->offset};
     if (!s->count) return BASIN_OK;
     BASIN_TRY(basin_bundle_meta_set(bundle, "calibration", basin_calibration_name(c->kind), error));
+    BASIN_TRY(basin_nodes_set_number(bundle, "calibration.floor", model->floor, error));
     BASIN_TRY(add_numbers(bundle, "validation.score", s->score, s->count, error));
     BASIN_TRY(basin_bundle_put(bundle, "validation.label", s->label, BASIN_U8,
                                BASIN_SHAPE(s->count), error));
@@ -487,6 +491,8 @@ basin_status basin_nodes_judged_load(basin_nodes_model *model, const basin_bundl
     basin_nodes_samples *s = &model->judged;
     const basin_tensor *label;
     if (!kind) return BASIN_OK;
+    if (basin_bundle_meta(bundle, "calibration.floor")) /* nor this */
+        BASIN_TRY(basin_bundle_number(&model->floor, bundle, "calibration.floor", 0, 0.5, error));
     BASIN_TRY(load_calibration(&model->calibration, bundle, kind, error));
     BASIN_TRY(get_numbers(&s->score, &s->count, bundle, "validation.score", error));
     BASIN_TRY(basin_bundle_expect(&label, bundle, "validation.label", BASIN_U8,

@@ -491,6 +491,7 @@ struct basin_nodes_model {
     double threshold;                  /* of calibrated probabilities */
     basin_nodes_ensemble ensemble;     /* without trees: none */
     basin_calibration calibration;
+    double floor; /* of calibrated probabilities, and of their distance from 1 */
     basin_nodes_samples judged; /* validation nodes by rising probability; thinned where many */
     basin_nodes_memory memory;  /* of its training */
     basin_nodes_reference reference; /* what its columns looked like */

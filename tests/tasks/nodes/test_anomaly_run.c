@@ -227,6 +227,40 @@ TEST(a_run_begins_with_a_model) {
     basin_nodes_close(second);
 }
 
+typedef struct heard {
+    int leaks, guesses;
+} heard;
+
+static void hear(void *context, const char *line) {
+    heard *h = context;
+    h->leaks += strstr(line, "'feature 2' alone has an AUROC of 1.0000") != NULL;
+    h->guesses += strstr(line, "only 4 anomalous nodes for training") != NULL;
+}
+
+/* A copy of the label among the features is named, an honest column is not; so are few labels. No
+ * probability is nearer to 0 than half an anomaly among the validation nodes. */
+TEST(what_makes_figures_worthless_is_said) {
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
+    basin_training_result outcome = {.size = sizeof outcome};
+    heard h = {0};
+    basin_watch watch = {.note = hear, .context = &h};
+    int64_t validated = basin_split_nodes(NULL, s.part, s.network->nodes, BASIN_SPLIT_VAL);
+    double floor = 0.5 / (double)(validated + 1);
+    s.training.watch = &watch;
+    basin_nodes_model *model = train(&outcome, &s);
+    assert_int_equal(h.leaks + h.guesses, 0);
+    for (int64_t i = 0; i < s.network->nodes; i++)
+        assert_true(model->score[i] >= floor && model->score[i] <= 1 - floor);
+    basin_nodes_close(model);
+    for (int64_t i = 0, kept = 0; i < s.network->nodes; i++) {
+        s.network->feature[i * s.network->features + 2] = s.network->label[i] == 1 ? -1 : 2;
+        bool trains = s.part[i] == BASIN_SPLIT_TRAIN && s.network->label[i] == 1;
+        if (trains && kept++ >= 4) s.part[i] = BASIN_SPLIT_TEST;
+    }
+    basin_nodes_close(train(&outcome, &s));
+    assert_true(h.leaks == 1 && h.guesses == 1);
+}
+
 TEST(a_rehearsal_writes_nothing) {
     char path[2][PATH_TEXT];
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();

@@ -512,6 +512,7 @@ static basin_status read_edge(basin_tables *j, const basin_table_file *t,
     BASIN_TRY(end_of_edge(j, &pair[0], rows, t->at[BASIN_ROLE_FROM]));
     BASIN_TRY(end_of_edge(j, &pair[1], rows, t->at[BASIN_ROLE_TO]));
     if (pair[0] < 0 || pair[1] < 0) return j->counts.skipped++, BASIN_OK;
+    j->counts.loops += pair[0] == pair[1];
     BASIN_TRY(find_relation(j, &list, t, rows));
     BASIN_TRY(add_pair(j, list, pair));
     BASIN_TRY(add_cells(j, list, t, rows, pair, time));
@@ -539,6 +540,10 @@ static void note_repeats(basin_tables *j) {
     const basin_facts *facts = &n->facts;
     int64_t different = 0;
     bool kinds = false;
+    if (j->counts.loops)
+        basin_network_add_note(j->network, "edges: %" PRId64 " of %zu rows join a node to itself%s",
+                               j->counts.loops, j->edge_count,
+                               j->o->self == BASIN_SELF_LOOPS_DROP ? " and are left out" : "");
     if (j->o->keep_duplicates || j->o->self != BASIN_SELF_LOOPS_KEEP) return;
     for (int r = 0; r < n->relations; r++) different += count_edges(&n->relation[r], n);
     for (int64_t i = 0; i < facts->count; i++) kinds = kinds || facts->kind[i] == BASIN_FACT_KIND;

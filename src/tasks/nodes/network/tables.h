@@ -53,6 +53,7 @@ typedef struct basin_table_counts {
     int64_t early;          /* rows not later than the latest of the base */
     int64_t updated;        /* nodes of the base that tables have */
     int64_t repeated;       /* rows of nodes that replace one before, in tables that add */
+    int64_t loops;          /* edges from a node to itself */
     int64_t unnamed;        /* edges without a relation, in a table of relations */
     int64_t filled;         /* gaps in numbers of edges that were to be kept */
 } basin_table_counts;

@@ -82,6 +82,7 @@ TEST(parallel_rows_add_up) {
                "5 rows became 3 edges that carry count (both "
                "directions together), of numbers sum, mean, last, max, min "
                "and deviation, of times the first and the last, of texts the share of each value"));
+    assert_non_null(strstr(n->note, "1 of 5 rows join a node to itself"));
     assert_true(n->since[0] == 1 && n->since[2] == 4 && isnan(n->since[3]));
     basin_network_close(n);
     n = must_open(state, accounts, transfers, &one_way);
