@@ -2,6 +2,7 @@
 import { Accounts } from "./accounts.js";
 import { element, find } from "./draw.js";
 import { FORMULAS, Landscape } from "./landscape.js";
+import { Labels } from "./labels.js";
 import { Letters } from "./letters.js";
 import { Patches } from "./patches.js";
 import { Picture } from "./picture.js";
@@ -92,16 +93,16 @@ function open(name) {
 
 /** A panel draws only where it is seen; the first time it may begin to move. */
 function redraw(name) {
-  const { landscape, letters, patches, picture, board } = window.explorer;
-  ({ energy: () => landscape.redraw(), letters: () => letters.draw(), patches: () => patches.draw(), picture: () => picture.redraw(), "sudoku-panel": () => board.draw() })[name]?.();
-  if (!arrived.has(name)) ({ letters, patches, "sudoku-panel": board })[name]?.arrive();
+  const { landscape, labels, letters, patches, picture, board } = window.explorer;
+  ({ energy: () => landscape.redraw(), labels: () => labels.draw(), letters: () => letters.draw(), patches: () => patches.draw(), picture: () => picture.redraw(), "sudoku-panel": () => board.draw() })[name]?.();
+  if (!arrived.has(name)) ({ labels, letters, patches, "sudoku-panel": board })[name]?.arrive();
   arrived.add(name);
 }
 
 // ---- addresses ----
 
 /** The panels whose state an address can have, by their names in it. */
-const kept = (panels) => ({ energy: panels.landscape, letters: panels.letters, patches: panels.patches, picture: panels.picture, "sudoku-panel": panels.board, accounts: panels.accounts });
+const kept = (panels) => ({ energy: panels.landscape, letters: panels.letters, labels: panels.labels, patches: panels.patches, picture: panels.picture, "sudoku-panel": panels.board, accounts: panels.accounts });
 
 /** The panel that an address names, or the first one, and the state it has: #energy?f=sum(g**2). */
 function named() {
@@ -223,6 +224,7 @@ function examples(panels) {
 function followScheme(panels) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     panels.landscape.redraw();
+    panels.labels.map();
     panels.letters.draw();
     panels.patches.draw();
     panels.picture.redraw();
@@ -252,6 +254,8 @@ async function start() {
   await panels.landscape.first;
   await turn();
   panels.letters = new Letters(ask);
+  await turn();
+  panels.labels = new Labels(ask);
   await turn();
   panels.patches = new Patches(ask, Uint8Array.from(atob(packed("hills")), (c) => c.charCodeAt(0)));
   await turn();

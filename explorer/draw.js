@@ -183,6 +183,10 @@ export function slider(name, { min, max, value, step = 0.01, log = false, bend =
   return { label, read, write, input };
 }
 
+/** Numbers as an address has them, and back. */
+export const written = (list) => list.map((v) => Number(v.toFixed(3))).join(" ");
+export const numbers = (text) => text.split(/[ ,]+/).filter(Boolean).map(Number).filter(Number.isFinite);
+
 /** Calls a function at once, and at most one more time while it runs: the last one wins. */
 export function latest(work) {
   let running = false, again = null;

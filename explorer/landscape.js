@@ -1,5 +1,5 @@
 // Write an energy: a formula, its landscape, and states that go down it.
-import { colour, digits, element, find, latest, player, plot, risesOf, slider, still, thinned } from "./draw.js";
+import { colour, digits, element, find, latest, numbers, player, plot, risesOf, slider, still, thinned, written } from "./draw.js";
 
 const RANGE = 2.5; // the plane is [-range, range] in both directions; at first this one
 const GRID = 96, PLANE = 520; // states along a side; the canvas, in units of which a screen may have several pixels
@@ -43,8 +43,6 @@ export function advice(text, message) {
 }
 
 const POINTS = [-1.9, 0.4, 0.3, 2.1, 1.9, -0.5, -0.4, -0.2], STARS = [1.2, 0.9, -1.3, 0.6, 0.2, -1.3];
-const written = (list) => list.map((v) => Number(v.toFixed(3))).join(" ");
-const numbers = (text) => text.split(/[ ,]+/).map(Number).filter(Number.isFinite);
 
 export class Landscape {
   constructor(ask, state = {}) {
@@ -591,7 +589,7 @@ function label(c, text, x, y) {
   c.lineWidth = 1;
 }
 
-function dot(c, x, y, r, fill, ring) {
+export function dot(c, x, y, r, fill, ring) {
   c.beginPath();
   c.arc(x, y, r, 0, 7);
   c.fillStyle = fill;

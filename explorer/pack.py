@@ -14,11 +14,12 @@ import math
 import pathlib
 import re
 import struct
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent
-MODULES = ("draw", "landscape", "letters", "patches", "picture", "sudoku", "accounts", "reports", "tour", "app")
+MODULES = ("draw", "landscape", "letters", "labels", "patches", "picture", "sudoku", "accounts", "reports", "tour", "app")
 FASHION = "/usr/share/datasets/fashion-mnist/t10k-images-idx3-ubyte.gz"
 SAMPLES = 24
 
@@ -84,6 +85,9 @@ def digest(text):
 def main(build, output):
     script, style = joined(), (HERE / "style.css").read_text()
     worker = (build / "engine.js").read_text() + "\n" + (HERE / "worker.js").read_text()
+    (build / "page.mjs").write_text(script)
+    if subprocess.run(["node", "--check", build / "page.mjs"]).returncode:
+        sys.exit("the joined modules are not one script")
     if "</script" in worker + script:
         sys.exit("a script contains </script")
     viewer = (ROOT / "share/basin/viewer.html").read_text()

@@ -29,7 +29,7 @@ const tests = {
     assert.match(await text("verdict"), /never rose/);
   },
   async "each panel has what it shows"() {
-    for (const [panel, ready] of [["letters", "/recalled|mixture/.test(document.getElementById('letter-verdict').textContent)"], ["patches", "explorer.patches.fall"], ["picture", "explorer.picture.fall"], ["sudoku-panel", "explorer.board.fall"], ["accounts", "explorer.accounts.why"]]) {
+    for (const [panel, ready] of [["letters", "/recalled|mixture/.test(document.getElementById('letter-verdict').textContent)"], ["labels", "explorer.labels.path"], ["patches", "explorer.patches.fall"], ["picture", "explorer.picture.fall"], ["sudoku-panel", "explorer.board.fall"], ["accounts", "explorer.accounts.why"]]) {
       await open(panel);
       await browser.until(`${ready} && explorer.idle()`, 60);
       assert(await browser.eval("document.documentElement.scrollWidth <= innerWidth"), panel);

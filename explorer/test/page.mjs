@@ -84,7 +84,7 @@ const tests = {
       const rate = (await see("frames_ / (performance.now() - began)")) * 1000;
       console.log(`      ${width} x ${height}: moves after ${times} ms; ${rate.toFixed(0)} frames per second in the plane; load ${loadavg()[0].toFixed(1)} on two cores`);
       assert(Math.min(...times) < 1000 || loadavg()[0] > 8, `${times} ms`);
-      for (const panel of ["energy", "letters", "patches", "picture", "sudoku-panel", "accounts"]) {
+      for (const panel of ["energy", "letters", "labels", "patches", "picture", "sudoku-panel", "accounts"]) {
         await open(panel);
         await browser.until("explorer.idle()");
         await sleep(100);
@@ -215,10 +215,11 @@ const tests = {
   },
 
   async "a link shows the same thing"() {
-    const address = () => see("location.hash"), states = () => see("JSON.stringify(Object.fromEntries(Object.entries({ energy: explorer.landscape, letters: explorer.letters, patches: explorer.patches, picture: explorer.picture, 'sudoku-panel': explorer.board, accounts: explorer.accounts }).map(([name, panel]) => [name, panel.state()])))");
+    const address = () => see("location.hash"), states = () => see("JSON.stringify(Object.fromEntries(Object.entries({ energy: explorer.landscape, letters: explorer.letters, labels: explorer.labels, patches: explorer.patches, picture: explorer.picture, 'sudoku-panel': explorer.board, accounts: explorer.accounts }).map(([name, panel]) => [name, panel.state()])))");
     const acts = {
       energy: "explorer.landscape.points = [0.5, 1]; explorer.landscape.beta.write(3); document.getElementById('formula').value = 'sum(g**4) + beta * g[0] + 1'; document.getElementById('formula').dispatchEvent(new Event('input', { bubbles: true }))",
       letters: "document.getElementById('letter-half').click()",
+      labels: "explorer.labels.add(0.5, -1.5, 'orange'); explorer.labels.add(1, 1.25, 'query'); explorer.labels.fall(); document.getElementById('label-play').click()",
       patches: "explorer.patches.brush(10, 10, 1); document.getElementById('self-another').click()",
       picture: "document.getElementById('another').click(); document.getElementById('negative').click(); document.getElementById('look').click()",
       "sudoku-panel": "document.getElementById('board-text').value = '53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79'; document.getElementById('paste-board').click()",
@@ -552,7 +553,7 @@ const tests = {
     await open("energy");
     await see("document.activeElement.blur(), document.getElementById('tour').focus()");
     await tabTo("[role=tab]", 2);
-    for (let i = 0; i < 3; i++) await browser.key("ArrowRight");
+    for (let i = 0; i < 4; i++) await browser.key("ArrowRight");
     assert(!(await see("document.getElementById('picture').hidden")));
     await tabTo("#photo");
     const missing = () => see("explorer.picture.missing.reduce((a, b) => a + b)"), before = await missing();
@@ -589,14 +590,14 @@ const tests = {
   },
 
   async "the tour goes round by the keyboard, and leaves everything as it was"() {
-    const states = () => see("JSON.stringify([explorer.landscape, explorer.letters, explorer.patches, explorer.picture, explorer.board, explorer.accounts].map((panel) => panel.state()))");
+    const states = () => see("JSON.stringify([explorer.landscape, explorer.letters, explorer.labels, explorer.patches, explorer.picture, explorer.board, explorer.accounts].map((panel) => panel.state()))");
     await open("energy");
     await type("sum(g**2) + g[0]");
     await see("document.getElementById('letter-blank').click()");
     const before = await states();
     await see("document.getElementById('tour').focus()");
     await browser.key("Enter", "\r");
-    for (let stop = 1; stop <= 11; stop++) {
+    for (let stop = 1; stop <= 12; stop++) {
       await browser.until(`document.getElementById('tour-count').textContent.startsWith('${stop} of')`);
       await sleep(50);
       await idle();
@@ -606,6 +607,30 @@ const tests = {
     await idle();
     assert.equal(await states(), before);
     assert(!(await see("document.getElementById('energy').hidden")));
+  },
+
+  async "a query falls to labelled points and takes their label, and far from all of them it is unlike"() {
+    const show = (points, query) => see(`explorer.labels.restore({ points: "${points}", queries: "${query}", beta: "4" })`), rest = () => browser.until("explorer.idle() && !explorer.labels.stop.playing()");
+    await open("labels");
+    await show("-1 0 -1 1 0 1 1 0.5 1", "0.8 0.2");
+    await rest();
+    const end = await see("Array.from(explorer.labels.path.x.slice(-3))"), energy = await see("Array.from(explorer.labels.path.energy)");
+    assert(end[2] > 0.95 && end[0] > 0.8, `${end}`);
+    for (let t = 1; t < energy.length; t++) assert(energy[t] <= energy[t - 1] + 1e-6, `step ${t}`);
+    const half = [[1.8, 0.2], [0.2, 0.2], [0.2, 0.3]].map(([a, b]) => (a * a + b * b + 1) / 2); // by hand
+    near(energy[0], -Math.log(half.reduce((sum, d) => sum + Math.exp(-4 * d), 0)) / 4, 1e-5, "energy at the start");
+    assert.match(await text("label-verdict"), /100 % orange, point 2 most .*usual.*orange/);
+    await show("-1 0 -1 1 0 1 1 0.5 1", "0 -2.4");
+    await rest();
+    assert.match(await text("label-verdict"), /above that of every stored point .*unlike anything stored/);
+    await show("-1 0 -1 1 0 1", "0 0");
+    await rest();
+    assert.match(await text("label-verdict"), /undecided/);
+    await see("document.getElementById('label-drop').click()");
+    await rest();
+    assert.match(await text("label-verdict"), /\d+ queries are blue, \d+ orange/);
+    await see("explorer.labels.restore({})");
+    await rest();
   },
 
   async "a hole is filled by patches of the picture, within two seconds"() {
@@ -655,7 +680,7 @@ const tests = {
   async "phone, dark: nothing is wider than the page"() {
     for (const [width, dark] of [[360, false], [360, true], [1200, true], [1200, false]]) {
       await browser.size(width, 860, dark);
-      for (const panel of ["energy", "letters", "patches", "picture", "sudoku-panel", "accounts", "reports", "equations"]) {
+      for (const panel of ["energy", "letters", "labels", "patches", "picture", "sudoku-panel", "accounts", "reports", "equations"]) {
         await open(panel);
         await sleep(80);
         assert((await see("document.documentElement.scrollWidth")) <= width, `${panel} at ${width}`);
