@@ -8,10 +8,10 @@ const LABELS = [{ name: "blue", value: -1, rgb: [47, 111, 208] }, { name: "orang
 /** The energy of (place, label): a stored pattern is a point with its label, -1 or 1; a query begins with 0. */
 const CONTEXT = "-logsumexp(-beta * sum((xi - g)**2, 1) / 2) / beta";
 
-/** What is stored to begin with: x, y, label. Numbers from sines, so that all visitors see the same ones. */
-const wobble = (i) => 0.22 * (Math.sin(12.9 * i + 1) + Math.sin(78.2 * i));
+/** What is stored to begin with: x, y, label. `disc` spreads the i-th point evenly, so that all visitors see the same ones. */
+const disc = (i, x, y, label) => { const r = 0.85 * Math.sqrt((0.755 * i + 0.4) % 1), a = 2 * Math.PI * ((0.57 * i) % 1); return [x + r * Math.cos(a), y + r * Math.sin(a), label]; };
 const SETS = [
-  { name: "Two groups and a loner", beta: 6, points: [...Array(16).keys()].flatMap((i) => (i % 2 ? [1.1 + wobble(i), 0.9 + wobble(i + 31), 1] : [-1 + wobble(i), -0.7 + wobble(i + 31), -1])).concat([-0.9, -0.4, 1]) },
+  { name: "Two groups and a stray", beta: 6, points: [...Array(20).keys()].flatMap((i) => (i % 2 ? disc(i, 0.95, 0.85, 1) : disc(i, -0.95, -0.75, -1))).concat([-1.1, -0.45, 1]) },
   { name: "Two moons", beta: 14, points: [...Array(12).keys()].flatMap((i) => { const a = (Math.PI * i) / 11; return [1.3 * Math.cos(a) - 0.6, 1.3 * Math.sin(a) - 0.3, -1, 0.6 - 1.3 * Math.cos(a), 0.3 - 1.3 * Math.sin(a), 1]; }) },
   { name: "A ring around a group", beta: 10, points: [...Array(14).keys()].flatMap((i) => [1.7 * Math.cos(0.449 * i), 1.7 * Math.sin(0.449 * i), 1]).concat([0, 0, -1, 0.4, 0.2, -1, -0.3, 0.3, -1, -0.2, -0.4, -1, 0.3, -0.3, -1]) },
   { name: "A chessboard", beta: 20, points: [...Array(16).keys()].flatMap((i) => [(i % 4) - 1.5, Math.floor(i / 4) - 1.5, (i + Math.floor(i / 4)) % 2 ? 1 : -1]) },
@@ -36,7 +36,7 @@ export class Labels {
     const read = numbers(points ?? ""), whole = read.length && read.length % 3 === 0;
     this.stored = whole ? read.slice(0, 3 * MOST_LABELLED).map((v, i) => (i % 3 < 2 ? v : Math.sign(v) || 1)) : [...SETS[0].points];
     const at = numbers(queries ?? "");
-    this.queries = at.length ? at.slice(0, 2 * Math.floor(Math.min(at.length, 100) / 2)) : [-0.1, 0.6];
+    this.queries = at.length ? at.slice(0, 2 * Math.floor(Math.min(at.length, 100) / 2)) : [0.1, -0.2];
     this.beta.write(Number.parseFloat(beta) > 0 ? Number.parseFloat(beta) : SETS[0].beta);
     find("label-sets").value = "0";
     this.animate = true;
@@ -102,11 +102,11 @@ export class Labels {
       x[3 * i + 1] = PLACES - ((Math.floor(i / FIELD) + 0.5) / FIELD) * 2 * PLACES;
     }
     const { energy, force } = await this.ask("energies", this.energy({ x, forces: true })), image = new ImageData(FIELD, FIELD);
-    const dark = colour("scheme") === "dark", paper = dark ? [24, 29, 40] : [255, 255, 255], odd = dark ? [58, 62, 72] : [186, 190, 198];
+    const dark = colour("scheme") === "dark", paper = dark ? [24, 29, 40] : [255, 255, 255], grey = dark ? [58, 62, 72] : [200, 203, 209];
     for (let i = 0; i < FIELD * FIELD; i++) {
       const label = force[3 * i + 2], { rgb } = LABELS[label > 0 ? 1 : 0], strength = 0.55 * Math.min(1, Math.abs(label));
-      const unlike = energy[i] > this.usual ? 0.72 : 0;
-      for (let k = 0; k < 3; k++) image.data[4 * i + k] = (paper[k] + strength * (rgb[k] - paper[k])) * (1 - unlike) + odd[k] * unlike;
+      const unlike = energy[i] > this.usual ? 0.8 : 0;
+      for (let k = 0; k < 3; k++) image.data[4 * i + k] = (paper[k] + strength * (rgb[k] - paper[k])) * (1 - unlike) + grey[k] * unlike;
       image.data[4 * i + 3] = 255;
     }
     this.ground = element("canvas", { width: FIELD, height: FIELD });
@@ -180,7 +180,8 @@ export class Labels {
     }
     const drawn = start[0].share, blue = drawn.reduce((sum, part, i) => sum + (this.stored[3 * i + 2] < 0 ? part : 0), 0), most = drawn.indexOf(Math.max(...drawn));
     const { share } = this.near(now), now_at = share.indexOf(Math.max(...share));
-    line.textContent = `At the start the stored points say ${Math.round(100 * Math.max(blue, 1 - blue))} % ${blue > 0.5 ? "blue" : "orange"}, point ${most + 1} most (${Math.round(100 * drawn[most])} %); its energy, ${digits(start[0].energy)}, is ${unlike ? "above" : "not above"} that of every stored point to the others (${digits(this.usual)}): ${unlike ? "unlike anything stored" : "usual"}. At this step its label is ${digits(Number(now[2].toFixed(2)))}, ${named(now[2])}, and point ${now_at + 1} holds ${Math.round(100 * share[now_at])} %.`;
+    const odd = unlike ? `unlike anything stored: energy ${digits(start[0].energy)}, where stored points have at most ${digits(this.usual)}` : `energy ${digits(start[0].energy)}, usual among stored points (at most ${digits(this.usual)})`;
+    line.textContent = `Start: ${Math.round(100 * Math.max(blue, 1 - blue))} % ${blue > 0.5 ? "blue" : "orange"}, most by point ${most + 1}; ${odd}. Shown step: ${named(now[2])}, ${Math.round(100 * share[now_at])} % of the pull from point ${now_at + 1}.`;
   }
 
   // ---- dragging ----

@@ -184,7 +184,7 @@ export class Letters {
     this.stored.forEach((letter, i) => {
       const [take] = box.children[i].children, most = found && found.first === i;
       paint(take.firstChild, letter, -1);
-      take.lastChild.textContent = `${i + 1}: ${found ? found.cosine[i].toFixed(2) : ""}`;
+      take.lastChild.textContent = `${i + 1}: ${found ? digits(Number(found.cosine[i].toFixed(2))) : ""}`;
       take.classList.toggle("recalled", Boolean(most));
       take.setAttribute("aria-label", `pattern ${i + 1}: start there`);
     });

@@ -619,10 +619,10 @@ const tests = {
     for (let t = 1; t < energy.length; t++) assert(energy[t] <= energy[t - 1] + 1e-6, `step ${t}`);
     const half = [[1.8, 0.2], [0.2, 0.2], [0.2, 0.3]].map(([a, b]) => (a * a + b * b + 1) / 2); // by hand
     near(energy[0], -Math.log(half.reduce((sum, d) => sum + Math.exp(-4 * d), 0)) / 4, 1e-5, "energy at the start");
-    assert.match(await text("label-verdict"), /100 % orange, point 2 most .*usual.*orange/);
+    assert.match(await text("label-verdict"), /100 % orange, most by point 2; energy .*usual.* step: orange/);
     await show("-1 0 -1 1 0 1 1 0.5 1", "0 -2.4");
     await rest();
-    assert.match(await text("label-verdict"), /above that of every stored point .*unlike anything stored/);
+    assert.match(await text("label-verdict"), /unlike anything stored: energy/);
     await show("-1 0 -1 1 0 1", "0 0");
     await rest();
     assert.match(await text("label-verdict"), /undecided/);
