@@ -7,7 +7,7 @@
 
 typedef struct options {
     BASIN_ARGS;
-    const char *listen, *socket, *token, *journal;
+    const char *listen, *socket, *host, *token, *journal;
     int64_t max_ids, connections, cap;
     double max_body, timeout;
     bool read_only, allow_future, allow_unknown;
@@ -17,6 +17,7 @@ typedef struct options {
 static const basin_option table[] = {
     BASIN_TEXT(listen, 0, "listen", "HOST:PORT", .text = "127.0.0.1:8470"),
     BASIN_TEXT(socket, 0, "socket", "PATH", .needs = "listen=127.0.0.1:8470"),
+    BASIN_TEXT(host, 0, "host", "NAMES"),
     BASIN_TEXT(token, 0, "token", "FILE"),
     BASIN_TEXT(journal, 0, "journal", "FILE"),
     BASIN_FLAG(read_only, "read-only"),
@@ -43,6 +44,7 @@ static basin_status run(void *context, basin_error *error) {
         .base = o->operand[1],
         .listen = o->listen,
         .socket = o->socket,
+        .host = o->host,
         .token = o->token,
         .journal = o->journal,
         .log = o->training.log,

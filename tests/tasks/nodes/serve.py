@@ -5,12 +5,14 @@ tail, a full disk, reloads under load, limits, tokens, two servers on one journa
     serve.py BASIN [fuzz BODIES]     exits with 77, which CTest calls skipped, where libmicrohttpd is absent
 """
 
+import concurrent.futures
 import ctypes
 import hashlib
 import http.client
 import json
 import os
 import random
+import re
 import resource
 import signal
 import socket
@@ -100,6 +102,19 @@ def make_data():
         run("anomaly", "train", "base.basin", "--trees", "0", "--epochs", "3", "--members", "1", "--seed", str(seed), "-o", f"{name}.safetensors", "-q")
 
 
+def last_answer(s, text):
+    """The status and JSON of the last answer to bytes, after which the server closes or is left."""
+    with socket.create_connection(tuple(s.where.rsplit(":", 1)), timeout=30) as c:
+        c.sendall(text)
+        got = b""
+        while piece := c.recv(65536):
+            got += piece
+    *_, last = re.finditer(rb"HTTP/1.1 \d", got)
+    head, _, body = got[last.start() :].partition(b"\r\n\r\n")
+    assert b"application/json" in head, got
+    return int(head.split()[1]), json.loads(body)
+
+
 def edge(a, b, amount=5, time="2024-10-20"):
     return {"source": a, "target": b, "amount": amount, "time": time}
 
@@ -133,7 +148,11 @@ def test_errors(s):
         (405, "GET", "/add", None, "takes POST"),
         (400, "GET", "/score", None, "needs an id"),
         (400, "GET", "/score?id=A%00B", None, "zero byte"),
-        (400, "GET", "/score?node=A1", None, "needs an id"),
+        (400, "GET", "/score?node=A1", None, "key 'node'"),
+        (400, "GET", "/score?id=A1&id=A2", None, "there twice"),
+        (400, "GET", "/score?id", None, "an id is not a string"),
+        (400, "POST", "/score?id=A1", {"id": "A1"}, "expected it in the body"),
+        (404, "GET", "/score%00?id=A1", None, "no such path"),
         (400, "POST", "/score", "", "empty"),
         (400, "POST", "/score", "{", "not JSON"),
         (400, "POST", "/score", "[]", "not a JSON object"),
@@ -170,10 +189,33 @@ def test_errors(s):
     assert s.ask("DELETE", "/score")[0] == 405 and s.headers["Allow"] == "GET, POST"
     assert s.ask("POST", "/score", '{"id":"A1"}', Content_Type="text/plain")[0] == 415
     assert s.ask("GET", "/health")[1]["journal"] == 0 and s.ask("GET", "/score?id=E1")[0] == 404
-    for text in (b"POST /score HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{", b"nonsense\r\n\r\n"):
-        with socket.create_connection(tuple(s.where.rsplit(":", 1)), timeout=30) as c:
-            c.sendall(text)
-            assert b" 408 " in c.recv(1000) if b"POST" in text else True
+    health = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+    cases = [
+        (408, b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 50\r\n\r\n{"),
+        (408, b"GET /hea"),
+        (408, health),
+        (408, health + b"\r\n" + health),
+        (400, b"nonsense\r\n\r\n"),
+        (400, b"GET /health HTTP/1.1\r\n\r\n"),
+        (400, b"GET /health HTTP\r\n\r\n"),
+        (505, b"GET /health HTTP/3.0\r\nHost: localhost\r\n\r\n"),
+        (400, health + b"\r\n" + b"\x16\x03\x01 secret\r\n\r\n"),
+        (400, b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n"),
+        (413, b"POST /score HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999999\r\n\r\n"),
+        (400, b"POST /score HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
+        (414, b"GET /" + b"x" * 40000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+        (431, health + b"X: " + b"y" * 40000 + b"\r\n\r\n"),
+        (403, b"GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n"),
+        (200, b"GET /health HTTP/1.1\r\nHost: [::1]:80\r\nOrigin: http://127.0.0.1:3000\r\n\r\n"),
+        (200, b"GET /health HTTP/1.0\r\n\r\n"),
+    ]
+    with concurrent.futures.ThreadPoolExecutor(len(cases)) as pool:
+        answers = list(pool.map(lambda case: last_answer(s, case[1]), cases))
+    for (expected, text), (status, a) in zip(cases, answers):
+        assert status == expected == a.get("status", 200), (text[:60], status, a)
+    for origin in ("http://evil.example", "null", "https://localhost.evil.example"):
+        assert s.ask("POST", "/reload", Origin=origin)[0] == 403 and s.ask("GET", "/health", Origin=origin)[0] == 403
+    assert "basin_reloads_total 0\n" in s.ask("GET", "/metrics")[1]
     chunks = (b"x" * 65536 for _ in range(20))
     assert s.ask("POST", "/score", chunks)[0] == 413
 
@@ -447,7 +489,9 @@ def test_access():
     held, codes = [s.connect() for _ in range(12)], []
     for c in held:
         codes.append(s.ask("GET", "/health", connection=c)[0])
-    assert codes[0] == 200 and codes[-1] == 503, codes
+    assert codes == [200] * 12, codes
+    token = {"Authorization": "Bearer correct-horse-battery"}
+    assert s.ask("GET", "/score?id=A1", **token)[0] == 503 and s.ask("GET", "/health")[0] == 200
     for c in held:
         c.close()
     s.stop()
@@ -455,13 +499,46 @@ def test_access():
     assert os.stat("s.sock").st_mode & 0o777 == 0o600
     with socket.socket(socket.AF_UNIX) as c:
         c.connect("s.sock")
-        c.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        c.sendall(b"GET /health HTTP/1.1\r\nHost: proxy\r\nConnection: close\r\n\r\n")
         assert b"200 OK" in c.recv(1000)
     refused(["model.safetensors", "base.basin", "--socket", "s.sock", "--read-only"], "another server listens")
     s.stop()
     assert not os.path.exists("s.sock")
     refused(["none.safetensors", "base.basin"], "none.safetensors")
     refused(["model.safetensors", "base.basin", "--listen", "127.0.0.1:99999"], "HOST:PORT")
+
+
+def test_slow_clients():
+    """Clients that send a byte now and then neither keep others out nor stay."""
+    s = Server("--connections", "100", "--timeout", "3", "--read-only", "--host", "scores.example,other.example")
+    assert s.ask("GET", "/health", Host="scores.example")[0] == 200 and s.ask("GET", "/health", Origin="https://other.example:8443")[0] == 200
+    address, slow, begun = tuple(s.where.rsplit(":", 1)), [], time.time()
+    for _ in range(200):
+        slow.append(socket.create_connection(address, timeout=30))
+        slow[-1].sendall(b"GET /sco")
+    times, codes = [], []
+    while time.time() < begun + 5:
+        for c in slow:
+            try:
+                c.send(b"r")
+            except OSError:
+                pass
+        at = time.time()
+        codes += [s.ask("GET", "/health")[0]]
+        times.append(time.time() - at)
+        if time.time() > begun + 3.5:
+            codes += [s.ask("GET", "/score?id=A1")[0]]
+        time.sleep(0.3)
+    assert set(codes) == {200} and max(times) < 1, (codes, times)
+    for c in slow:
+        c.settimeout(5)
+        try:
+            answer = c.recv(1000)
+        except ConnectionError:
+            answer = b""
+        assert not answer or b" 408 " in answer or b" 503 " in answer, answer
+        c.close()
+    s.stop()
 
 
 def mutate(draw, body):
@@ -512,7 +589,7 @@ def main():
         s.stop()
         lines = [json.loads(x) for x in open("log.jsonl")]
         assert len(lines) > 40 and all(x["model"] or x["status"] >= 400 for x in lines) and count >= 2
-        for test in (test_kill, test_numbers, test_refused_by_a_model, test_damage, test_door, test_full_disk, test_reload, test_access):
+        for test in (test_kill, test_numbers, test_refused_by_a_model, test_damage, test_door, test_full_disk, test_reload, test_access, test_slow_clients):
             test()
             print(test.__name__, "ok", flush=True)
 

@@ -1,4 +1,5 @@
 /* What each request does, and its answer. */
+#include <arpa/inet.h>
 #include <stdarg.h>
 #include <strings.h>
 
@@ -57,19 +58,20 @@ static void fail_inside(basin_request *r, const basin_error *error) {
 
 /* ---- scores ---- */
 
-/* {"ids":[..],"reasons":N}: the body, or the arguments of GET. */
-static basin_status read_tree(cJSON **tree, const basin_request *r, basin_error *error) {
-    if (r->post)
-        return basin_json_parse(tree, r->body, r->length, "the request", "the body", error);
-    size_t length = 0;
-    const char *id = basin_request_value(r, false, "id", &length);
-    const char *reasons = basin_request_value(r, false, "reasons", NULL);
-    if (id && strlen(id) != length)
-        return basin_fail(error, BASIN_BAD_VALUE, "the id has a zero byte");
-    *tree = cJSON_CreateObject();
-    bool made = *tree && (!id || cJSON_AddStringToObject(*tree, "id", id)) &&
-                (!reasons || cJSON_AddNumberToObject(*tree, "reasons", strtod(reasons, NULL)));
-    return made ? BASIN_OK : basin_fail_memory(error, "arguments");
+/* {"ids":[..],"reasons":N}: the body, or the arguments of GET; *owned is to be deleted. */
+static basin_status read_tree(const cJSON **tree, cJSON **owned, const basin_request *r,
+                              basin_error *error) {
+    *tree = r->arguments;
+    if (!*tree) return basin_fail_memory(error, "arguments");
+    if (r->zero) return basin_fail(error, BASIN_BAD_VALUE, "the id has a zero byte");
+    if (!r->post) return BASIN_OK;
+    if (r->arguments->child)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "the path has the argument '%.100s'; expected it in the body",
+                          r->arguments->child->string);
+    BASIN_TRY(basin_json_parse(owned, r->body, r->length, "the request", "the body", error));
+    *tree = *owned;
+    return BASIN_OK;
 }
 
 /* The first id, of a list or alone; *most is how many reasons are asked for. */
@@ -183,12 +185,12 @@ static basin_status put_scores(basin_request *r, const cJSON *id, int64_t max, b
 }
 
 static void answer_scores(basin_request *r) {
-    BASIN_JSON_AT_EXIT cJSON *tree = NULL;
+    BASIN_JSON_AT_EXIT cJSON *owned = NULL;
     basin_server *s = r->server;
     basin_error error;
-    const cJSON *id;
+    const cJSON *id, *tree;
     int64_t max;
-    if (read_tree(&tree, r, &error) || read_ids(&id, &max, r, tree, &error)) {
+    if (read_tree(&tree, &owned, r, &error) || read_ids(&id, &max, r, tree, &error)) {
         fail(r, &error);
         return;
     }
@@ -251,8 +253,7 @@ const basin_route_entry basin_routes[ROUTES] = {
 
 /* In a time that does not depend on where they differ. */
 static bool allowed(const basin_request *r) {
-    const char *token = r->server->token,
-               *given = basin_request_value(r, true, "Authorization", NULL);
+    const char *token = r->server->token, *given = r->authorization;
     if (!*token || r->route == HEALTH) return true;
     if (!given || strncasecmp(given, "Bearer ", 7) != 0) return false;
     given += 7;
@@ -265,9 +266,47 @@ static bool allowed(const basin_request *r) {
 
 static bool is_json(const basin_request *r) {
     static const char expected[] = "application/json";
-    const char *type = basin_request_value(r, true, "Content-Type", NULL);
     size_t length = sizeof expected - 1;
-    return type && !strncasecmp(type, expected, length) && strchr("; ", type[length]);
+    return r->type && !strncasecmp(r->type, expected, length) && strchr("; ", r->type[length]);
+}
+
+/* Names that a server has without being told: those of loopback, of --listen, of the address where
+ * the request came in, and of --host. A page of another site in a browser has another one. */
+static bool is_own(const basin_request *r, const char *name, size_t length) {
+    const basin_serving *o = r->server->o;
+    const char *colon = strrchr(o->listen ? o->listen : "", ':');
+    struct in_addr four;
+    char text[256];
+    if (length >= sizeof text) return false;
+    snprintf(text, sizeof text, "%.*s", (int)length, name);
+    if (!strcasecmp(text, "localhost") || !strcmp(text, "::1") || !strcasecmp(text, r->local) ||
+        (inet_pton(AF_INET, text, &four) == 1 && ntohl(four.s_addr) >> 24 == 127))
+        return true;
+    if (colon && (size_t)(colon - o->listen) == length && !strncasecmp(text, o->listen, length))
+        return true;
+    for (const char *at = o->host; at && *at; at += strspn(at, ",")) {
+        size_t one = strcspn(at, ",");
+        if (one == length && !strncasecmp(at, text, length)) return true;
+        at += one;
+    }
+    return false;
+}
+
+/* "NAME", "NAME:PORT", "[::1]:PORT". */
+static bool is_own_host(const basin_request *r, const char *host) {
+    bool bracket = *host == '[';
+    return is_own(r, host + bracket, strcspn(host + bracket, bracket ? "]" : ":"));
+}
+
+static bool is_own_origin(const basin_request *r) {
+    const char *host = strstr(r->origin, "://");
+    return host && is_own_host(r, host + 3);
+}
+
+basin_route basin_route_find(const char *path) {
+    basin_route route = 0;
+    while (route < OTHER && strcmp(basin_routes[route].path, path) != 0) route++;
+    return route;
 }
 
 void basin_request_answer(basin_request *r) {
@@ -276,7 +315,12 @@ void basin_request_answer(basin_request *r) {
     r->arrived = basin_clock();
     r->journal = s->meters.records;
     basin_server_look(s, r->model);
-    if (!allowed(r))
+    if (r->host && !s->o->socket && !is_own_host(r, r->host))
+        basin_request_fail(r, 403, "this server is not '%.100s'; --host allows names", r->host);
+    else if (r->origin && !is_own_origin(r))
+        basin_request_fail(r, 403, "a page of '%.100s' may not ask; --host allows names",
+                           r->origin);
+    else if (!allowed(r))
         basin_request_fail(r, 401, "needs the header Authorization: Bearer TOKEN with the token");
     else if (r->route == OTHER)
         basin_request_fail(r, 404,

@@ -7,6 +7,7 @@
 typedef struct basin_serving {
     const char *model, *base;          /* files */
     const char *listen, *socket;       /* HOST:PORT; a path, which comes first; or NULL */
+    const char *host;                  /* further names of this server, by commas, or NULL */
     const char *token, *journal, *log; /* files; NULL: no token, BASE.journal, standard output */
     bool read_only, allow_future, allow_unknown; /* dates, kinds of additions */
     int64_t max_body, max_ids, connections, threads, cap;

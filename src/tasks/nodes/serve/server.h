@@ -37,6 +37,7 @@ typedef enum basin_route {
     X(refused, "journal_refused", "Additions in the journal that the model cannot take.")          \
     X(bytes, "journal_bytes", "Bytes of the journal.")                                             \
     X(connections, "connections", "Open connections.")                                             \
+    X(refused_connections, "connections_refused_total", "Connections beyond all limits.")          \
     X(accounts, "accounts", "Accounts of the network.")                                            \
     X(edges, "edges", "Edges of the network, both ways.")                                          \
     X(started, "start_time_seconds", "When the server started, since 1970.")                       \
@@ -62,6 +63,8 @@ typedef struct basin_generation {
     const char *id; /* the model's */
 } basin_generation;
 
+typedef struct basin_connection basin_connection; /* of http.c */
+
 typedef struct basin_server {
     const basin_serving *o;
     char token[256];
@@ -75,15 +78,20 @@ typedef struct basin_server {
     int64_t synced;                             /* bytes of the journal that are on the disk */
     atomic_bool stopping;
     atomic_llong active, count; /* requests now, and in all */
-    int log;                    /* a descriptor */
+    int log, socket;            /* descriptors */
+    basin_connection *first;    /* of all, under `listing` */
+    pthread_mutex_t listing;
     basin_meters meters;
 } basin_server;
 
 typedef struct basin_request {
     basin_server *server;
-    void *connection; /* libmicrohttpd's */
     basin_route route;
-    bool get, post, answered;
+    bool begins, get, post, answered;
+    bool cut, zero; /* a zero byte is in the path, in the id of GET */
+    const char *host, *origin, *authorization, *type; /* headers, or NULL */
+    const char *local;                                /* the address where it came in, or "" */
+    cJSON *arguments;                                 /* of the path */
     char name[40], model[24];
     double begun, arrived, done; /* basin_clock */
     char *body;
@@ -92,10 +100,6 @@ typedef struct basin_request {
     int status;
     basin_memory_file answer;
 } basin_request;
-
-/* http.c: the value of a header or an argument, NULL where there is none; `length` may be NULL. */
-const char *basin_request_value(const basin_request *request, bool header, const char *key,
-                                size_t *length);
 
 /* routes.c: fill in status and answer. */
 void basin_request_answer(basin_request *request);
@@ -106,6 +110,7 @@ typedef struct basin_route_entry {
     void (*answer)(basin_request *request);
 } basin_route_entry;
 extern const basin_route_entry basin_routes[ROUTES];
+basin_route basin_route_find(const char *path); /* OTHER: none */
 
 /* state.c. When basin_server_add returns, the addition is on the disk; its errors are BASIN_IO or
  * BASIN_NO_MEMORY where the request is not at fault, BASIN_BAD_VALUE for values. */
