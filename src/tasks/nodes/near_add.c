@@ -98,10 +98,11 @@ static basin_status merge(basin_near_list *to, const arrivals *a, const basin_ne
         int64_t x = k < old->count ? old->col[k] : -1, y = next < 0 ? -1 : number_of(a, next);
         bool both = x == y, ours = y < 0 || (x >= 0 && !both && is_before(a, x, next));
         int64_t from = !ours ? -1 : old->entry ? old->entry[k] : old->first + k;
-        const float *one = !ours      ? fact + (entry ? entry[e] : e) * F
+        const float *one = !F         ? NULL
+                           : !ours    ? fact + (entry ? entry[e] : e) * F
                            : from < 0 ? basin_near_fact(old, k, F)
                                       : NULL;
-        if (one && F) memcpy(to->own + to->owned * F, one, bytes);
+        if (one) memcpy(to->own + to->owned * F, one, bytes);
         to->col[to->count] = (int32_t)(ours ? x : y);
         to->entry[to->count++] = one ? -1 - to->owned++ : from;
         k += ours || both, e += !ours;

@@ -523,6 +523,7 @@ TEST(test_shared_forces) {
 TEST(test_kept_values) {
     const int32_t word[] = {3, 8};
     double x[2 * 5 * 12];
+    basin_backend_table table; /* outlives the plan */
     BASIN_AT_EXIT(lab_close) lab l = lab_new("cpu", 1);
     check_fill(x, 2 * 5 * 12, 4);
     basin_expr tokens = lab_input(&l, "x", BASIN_SHAPE(2, 5, 12), x);
@@ -534,7 +535,7 @@ TEST(test_kept_values) {
     }
     basin_expr gradient = basin_grad(loss, tokens);
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor wanted = lab_value(&l, gradient);
-    basin_backend_table table = *l.backend->table;
+    table = *l.backend->table;
     table.keeps = true, l.backend->table = &table;
     basin_plan *plan = lab_plan(&l, &gradient, 1);
     int kept = 0, without = 0;
@@ -564,6 +565,7 @@ TEST(test_kept_values_of_own_operands) {
     double x[2 * 5 * 48];
     check_fill(x, 2 * 5 * 48, 4);
     for (int again = 0; again < 2; again++) {
+        basin_backend_table table; /* outlives the plan */
         BASIN_AT_EXIT(lab_close) lab l = lab_new("ref", 1);
         if (!again) lab_narrow(&l, BASIN_BF16);
         basin_expr tokens = lab_input(&l, "x", BASIN_SHAPE(2, 5, 48), x), loss = NULL;
@@ -577,7 +579,7 @@ TEST(test_kept_values_of_own_operands) {
             if (again) basin_recompute_end(l.graph);
             loss = loss ? basin_add(loss, sum) : sum;
         }
-        basin_backend_table table = *l.backend->table;
+        table = *l.backend->table;
         table.keeps = table.fuse = true, l.backend->table = &table;
         basin_expr output[] = {loss, basin_grad(loss, tokens)};
         basin_plan *plan = lab_plan(&l, output, 2);

@@ -79,6 +79,7 @@ static void *dense(char **room, const basin_operand *operand, void *at) {
 /* Puts dense copies in the place of operands that are not. */
 static void make_dense(basin_frame *frame) {
     const basin_call *call = frame->call;
+    if (!frame->workspace) return; /* neither scratch nor a copy is needed */
     char *room = (char *)frame->workspace + scratch_bytes(call);
     for (int i = 0; i < call->ins; i++) {
         void *to = dense(&room, &call->in[i], NULL);

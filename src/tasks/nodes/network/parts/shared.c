@@ -149,7 +149,7 @@ static char *move_shown(const moving *m, int64_t k, int64_t q, char *packed) {
     int64_t count = shown_to(m, k, q);
     basin_parallel_for(move_some, &s, count, 0,
                        basin_parts_threads(m->p, count * m->rows[k].width));
-    return packed + (size_t)count * m->bytes;
+    return count ? packed + (size_t)count * m->bytes : packed; /* NULL: nothing is sent */
 }
 
 static void list(basin_ranks_part *to, int64_t *count, const moving *m, void *data, int64_t rows,
