@@ -23,7 +23,8 @@ enum {
     FEATURES = 49,
     WAVES = 5,
     CODE = 16,
-    CELLS_OF_A_RUN = 4096
+    CELLS_OF_A_RUN = 4096,
+    FEW = 16, /* rows that are computed one by one */
 };
 static const char what[] = "a context";
 static const double epsilon = 1e-5; /* of layer norms, as in training */
@@ -47,7 +48,7 @@ typedef struct engine {
         int64_t rows;
         basin_expr row, code, label, count, ratio, energy, share, move;
         basin_plan *plan;
-    } context, some, one;
+    } context, some, few, one;
 } engine;
 
 struct basin_context_net {
@@ -56,7 +57,8 @@ struct basin_context_net {
     int64_t dim;
     int blocks, last_columns, last_rows;
     block block[MAX_BLOCKS];
-    float *code; /* [passes, max_cells, CODE] */
+    basin_tensor *weight; /* [tensors of the file] F32; of others empty */
+    float *code;          /* [passes, max_cells, CODE] */
     int64_t passes, max_cells, pass;
     engine engine;
 };
@@ -114,6 +116,19 @@ static basin_status read_codes(basin_context_net *n, basin_error *error) {
     return basin_tensor_convert(&copy, code, error);
 }
 
+/* Converted once: every change of the number of labels writes them anew. */
+static basin_status read_weights(basin_context_net *n, basin_error *error) {
+    size_t count = basin_bundle_count(n->file);
+    BASIN_TRY(BASIN_NEW(&n->weight, (int64_t)count, what, error));
+    for (size_t i = 0; i < count; i++) {
+        const basin_tensor *t = basin_bundle_at(n->file, i);
+        if (!is_weight(basin_bundle_name(n->file, i))) continue;
+        BASIN_TRY(basin_tensor_new(&n->weight[i], BASIN_F32, t->shape, error));
+        BASIN_TRY(basin_tensor_convert(&n->weight[i], t, error));
+    }
+    return BASIN_OK;
+}
+
 static basin_status read_file(basin_context_net *n, const char *path, basin_error *error) {
     char found[4096];
     const basin_tensor *head;
@@ -132,12 +147,14 @@ static basin_status read_file(basin_context_net *n, const char *path, basin_erro
         return basin_fail(error, BASIN_BAD_FILE,
                           "%s: needs a block over columns, and one over rows after it",
                           basin_bundle_path(n->file));
+    BASIN_TRY(read_weights(n, error));
     return read_codes(n, error);
 }
 
 static void engine_close(engine *e) {
     basin_plan_free(e->context.plan);
     basin_plan_free(e->some.plan);
+    basin_plan_free(e->few.plan);
     basin_plan_free(e->one.plan);
     basin_store_free(e->store);
     basin_graph_free(e->graph);
@@ -155,6 +172,9 @@ basin_status basin_context_net_open(basin_context_net **net, const char *path,
 void basin_context_net_close(basin_context_net *n) {
     if (!n) return;
     engine_close(&n->engine);
+    for (size_t i = 0; n->weight && i < basin_bundle_count(n->file); i++)
+        basin_tensor_free(&n->weight[i]);
+    free(n->weight);
     basin_bundle_free(n->file);
     free(n->code);
     free(n);
@@ -409,12 +429,10 @@ static basin_status make_run(basin_context_net *n, struct run *r, int64_t rows, 
 }
 
 static basin_status write_weights(const basin_context_net *n, basin_error *error) {
-    for (size_t i = 0; i < basin_bundle_count(n->file); i++) {
-        const char *name = basin_bundle_name(n->file, i);
-        const basin_tensor *t = basin_bundle_at(n->file, i);
-        if (is_weight(name))
-            BASIN_TRY(basin_state_restore(n->engine.store, name, t->shape, n->file, error));
-    }
+    for (size_t i = 0; i < basin_bundle_count(n->file); i++)
+        if (n->weight[i].data)
+            BASIN_TRY(basin_store_write(n->engine.store, basin_bundle_name(n->file, i),
+                                        &n->weight[i], error));
     return BASIN_OK;
 }
 
@@ -476,9 +494,12 @@ basin_status basin_context_net_predict(double *ratio, basin_context_net *n, cons
                                        int64_t rows, basin_error *error) {
     engine *e = &n->engine;
     int64_t width = (e->cells - 1) * BASIN_CELL, batch = CELLS_OF_A_RUN / e->cells + 1;
-    if (!e->some.plan) BASIN_TRY(make_run(n, &e->some, batch, "some", false, false, error));
+    struct run *r = rows < FEW ? &e->few : &e->some;
+    if (rows < FEW) batch = 1;
+    if (!r->plan)
+        BASIN_TRY(make_run(n, r, batch, batch == 1 ? "few" : "some", false, false, error));
     for (int64_t first = 0; first < rows; first += batch)
-        BASIN_TRY(run_some(&e->some, ratio + first, row + first * width,
+        BASIN_TRY(run_some(r, ratio + first, row + first * width,
                            basin_int_min(batch, rows - first), width, error));
     return BASIN_OK;
 }
