@@ -20,7 +20,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:A column-vector y"),
 ]
 UNKNOWN = {"check_classifiers_classes": "its labels are -1 and 1, and -1 means unknown"}
-MEANINGLESS = {"AnomalyDetector": UNKNOWN, "NodeClassifier": UNKNOWN}
+MEANINGLESS = {
+    "AnomalyDetector": UNKNOWN, "InContextDetector": UNKNOWN, "NodeClassifier": UNKNOWN,
+}  # fmt: skip
 DETECTOR = {
     "epochs": 20, "members": 1, "scaling": "standard", "hops": 0, "dim": 16, "rate": 0.01,
     "warmup": 2, "trees": 0, "validation": 0, "threads": 1,
@@ -38,6 +40,7 @@ GRAPHS = {
 @checks.parametrize_with_checks(
     [
         tasks.AnomalyDetector(**DETECTOR),
+        tasks.InContextDetector(threads=1),
         tasks.NodeClassifier(**NODES),
         tasks.GraphClassifier(**GRAPHS),
         tasks.GraphRegressor(**GRAPHS),

@@ -61,6 +61,8 @@ void basin_record_reliability(basin_record *r, const basin_reliability *reliabil
 static inline void basin_context_close_at(basin_context **context) {
     basin_context_close(*context);
 }
+/* How networks are read with --in-context: before they are. */
+void basin_args_context_read(basin_args *args);
 /* Opens the weights and reads the network's columns. */
 basin_status basin_args_context(basin_context **context, const basin_args *args,
                                 const basin_network *network, basin_error *error);

@@ -21,6 +21,12 @@ static void note_stored(const basin_args *args, const basin_context *context) {
                    (long long)i->labelled[1], i->labelled[1] == 1 ? "" : "s");
 }
 
+void basin_args_context_read(basin_args *args) {
+    if (!args->context.on) return;
+    args->network.edgeless = true;
+    if (!args->missing) args->missing = "keep"; /* gaps are known as such */
+}
+
 basin_status basin_args_context(basin_context **context, const basin_args *args,
                                 const basin_network *network, basin_error *error) {
     BASIN_TRY(basin_context_open(context, args->context.weights, args->compute, error));

@@ -587,7 +587,7 @@ static basin_status run_split(void *context, int64_t i, basin_error *error) {
 
 static basin_status evaluate(eval *b, basin_error *error) {
     options *o = b->o;
-    if (o->context.on && !o->missing) o->missing = "keep";
+    basin_args_context_read(&o->args);
     o->network.split_train = o->ratio;
     o->network.split_val = (1 - o->ratio) / 3;
     BASIN_TRY(basin_nodes_use_open(&b->use, &o->args, o->model, 0, error));

@@ -401,7 +401,7 @@ static basin_status open_trained(job *j, basin_error *error) {
 
 static basin_status open_all(job *j, basin_error *error) {
     if (j->o->unsupervised || j->o->context.on) {
-        if (j->o->context.on && !j->o->missing) j->o->missing = "keep"; /* gaps are known as such */
+        basin_args_context_read(&j->o->args);
         BASIN_TRY(basin_nodes_model_open(&j->use, &j->o->args, NULL, error));
         BASIN_TRY(open_graphs(j, 0, error));
     } else {
@@ -564,7 +564,7 @@ static basin_status explain(void *context, basin_error *error) {
     bool retrieved = o->context.on;
     char *name = o->operand[retrieved ? 0 : 1];
     j->number = -1;
-    if (retrieved && !o->missing) o->missing = "keep";
+    basin_args_context_read(&o->args);
     if (!retrieved && o->operands < 3) return basin_usage(error, "needs MODEL NODE FILE...");
     BASIN_TRY(basin_nodes_use_open(u, &o->args, retrieved ? NULL : o->operand[0], retrieved ? 1 : 2,
                                    error));
@@ -577,7 +577,7 @@ static basin_status explain(void *context, basin_error *error) {
     if (retrieved) {
         BASIN_TRY(basin_args_context(&j->context, &o->args, u->network, error));
         BASIN_TRY(basin_args_store(j->context, &o->args, NULL, error));
-        return basin_context_explain(&j->retrieval, j->context, node, error);
+        return basin_context_explain(&j->retrieval, j->context, NULL, node, error);
     }
     if (o->table.classes) {
         BASIN_TRY(o->class_name ? find_class(j, error) : predicted_class(j, node, error));

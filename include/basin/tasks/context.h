@@ -68,6 +68,7 @@ typedef struct basin_context_info {
     int64_t cells;       /* of a row */
     int64_t passes;
     int64_t blocks;
+    const basin_schema *schema; /* of the network that was read; or NULL */
 } basin_context_info;
 /* Valid until the context changes or is closed. */
 BASIN_API const basin_context_info *basin_context_get_info(const basin_context *context);
@@ -77,6 +78,14 @@ BASIN_API const basin_context_info *basin_context_get_info(const basin_context *
 BASIN_API basin_status basin_context_predict(double *probability /* [count] */,
                                              basin_context *context, const int64_t *node,
                                              int64_t count, basin_error *error);
+
+/* The same of all nodes of a network with the same columns: the one that was read, or another one,
+ * of whose nodes no label is known and whose columns are ranked among those that were read, so that
+ * a score does not depend on the other nodes. */
+BASIN_API basin_status basin_context_predict_network(double *probability /* [N] */,
+                                                     basin_context *context,
+                                                     const basin_network *network,
+                                                     basin_error *error);
 
 /* A stored node that a score was retrieved from, and the columns in which both agree most. */
 enum { BASIN_CONTEXT_AGREEING = 3 };
@@ -104,9 +113,10 @@ typedef struct basin_context_explanation {
     double *energy; /* [blocks, 2] of the node's row, at the beginning and the end of each block */
 } basin_context_explanation;
 
+/* `network` as for basin_context_predict_network; NULL: the one that was read. */
 BASIN_API basin_status basin_context_explain(basin_context_explanation **explanation,
-                                             basin_context *context, int64_t node,
-                                             basin_error *error);
+                                             basin_context *context, const basin_network *network,
+                                             int64_t node, basin_error *error);
 BASIN_API void basin_context_explanation_free(basin_context_explanation *explanation);
 /* The name of a column: "amount", "amount, mean 1 hop away", "number of neighbours". */
 enum { BASIN_MAX_COLUMN = 300 };

@@ -99,6 +99,7 @@ typedef struct basin_network_options {
      * split_val validates, the latest test. */
     const char *split_time;
     double split_train, split_val;
+    bool edgeless; /* tables of nodes are enough */
 } basin_network_options;
 
 /* ---- files ---- */

@@ -15,6 +15,7 @@ from basin.tasks._data.graphset import Graph, GraphSet
 from basin.tasks._data.network import Network
 from basin.tasks._models.anomaly import AnomalyDetector, Threshold, unsupervised
 from basin.tasks._models.classes import NodeClassifier
+from basin.tasks._models.context import InContextDetector, Retrieval
 from basin.tasks._models.graphs import GraphClassifier, GraphExplanation, GraphRegressor
 from basin.tasks._models.images import Completion, ImageCompleter
 from basin.tasks._models.interchange import from_huggingface, to_huggingface
@@ -24,7 +25,7 @@ from basin.tasks.settings import Settings
 
 __all__ = [
     "AnomalyDetector", "Completion", "Drift", "Explanation", "Graph", "GraphClassifier",
-    "GraphExplanation", "GraphRegressor", "GraphSet", "ImageCompleter", "LiveDetector",
-    "LiveScore", "Network", "NodeClassifier", "Settings", "Threshold", "from_huggingface",
-    "settings", "to_huggingface", "unsupervised",
+    "GraphExplanation", "GraphRegressor", "GraphSet", "ImageCompleter",
+    "InContextDetector", "LiveDetector", "LiveScore", "Network", "NodeClassifier", "Retrieval",
+    "Settings", "Threshold", "from_huggingface", "settings", "to_huggingface", "unsupervised",
 ]  # fmt: skip

@@ -67,7 +67,7 @@ TEST(a_cell_has_a_value_and_its_means) {
         .nodes = 4, .features = 2, .feature = x, .relations = 1, .edges = &edges};
     basin_network_options keep = {.missing = BASIN_MISSING_KEEP};
     assert_ok(basin_network_from_arrays(&n, &arrays, &keep, &failure));
-    assert_ok(basin_cells_open(&c, n, 0, &failure));
+    assert_ok(basin_cells_open(&c, n, NULL, 0, &failure));
     assert_int_equal(c.cells, 4);
     assert_int_equal(c.columns, 10);
     assert_true(c.value[0] == 1 && c.value[2] == 3);    /* own; mean of 2 and 4 */
@@ -96,7 +96,7 @@ TEST(labels_of_neighbours_are_columns) {
     basin_network_arrays arrays = {
         .nodes = 5, .features = 1, .feature = x, .relations = 1, .edges = &edges};
     assert_ok(basin_network_from_arrays(&n, &arrays, NULL, &failure));
-    assert_ok(basin_cells_open(&c, n, 0, &failure));
+    assert_ok(basin_cells_open(&c, n, NULL, 0, &failure));
     basin_cells_label(&c, label, -1, -1);
     /* anomalous and all labelled: neighbours, ends of two steps */
     static const int64_t vote[] = {0, 0, 0, 1, 1, 2, 1, 2, 0, 0, 2, 2, 1, 2, 1, 2, 0, 0, 0, 1};
@@ -136,7 +136,7 @@ TEST(many_columns_become_components) {
     basin_network_arrays arrays = {
         .nodes = N, .features = F, .feature = x, .relations = 1, .edges = &none};
     assert_ok(basin_network_from_arrays(&n, &arrays, NULL, &failure));
-    assert_ok(basin_cells_open(&c, n, 0, &failure));
+    assert_ok(basin_cells_open(&c, n, NULL, 0, &failure));
     assert_int_equal(c.components, F);
     assert_int_equal(c.cells, 7);
     assert_false(c.grouped);
@@ -147,6 +147,88 @@ TEST(many_columns_become_components) {
             dot[k] += z * v, size[k] += v * v, own[k] += z * z;
         }
     for (int k = 0; k < 2; k++) assert_true(fabs(dot[k]) > 0.97 * sqrt(size[k] * own[k]));
+}
+
+/* Rows of another network are compared with what was read, whoever else is asked. */
+TEST(a_row_of_another_table_has_the_same_score) {
+    enum { N = 60, F = 5 };
+    BASIN_AT_EXIT(free_network) basin_network *all = NULL;
+    BASIN_AT_EXIT(free_network) basin_network *some = NULL;
+    basin_backend *backend;
+    basin_context *context;
+    basin_context_explanation *why;
+    float x[N * F];
+    int32_t label[N];
+    double p[N], q[10], one;
+    basin_random_fill_normal(x, 1, 0, 0, N * F);
+    for (int i = 0; i < N; i++) label[i] = i < 30 ? x[i * F] > 0.5f : -1;
+    basin_edges none = {label, label, BASIN_I32, 1, 0};
+    basin_network_arrays arrays = {
+        .nodes = N, .features = F, .feature = x, .label = label, .relations = 1, .edges = &none};
+    basin_network_arrays part = {
+        .nodes = 10, .features = F, .feature = x + 40 * F, .relations = 1, .edges = &none};
+    assert_ok(basin_network_from_arrays(&all, &arrays, NULL, &failure));
+    assert_ok(basin_network_from_arrays(&some, &part, NULL, &failure));
+    assert_ok(basin_backend_open(&backend, NULL, &failure));
+    assert_ok(basin_context_open(&context, CASE, backend, &failure));
+    assert_ok(basin_context_read(context, all, 0, &failure));
+    assert_ok(basin_context_store(context, NULL, &failure));
+    assert_ok(basin_context_predict_network(p, context, all, &failure));
+    assert_ok(basin_context_predict_network(q, context, some, &failure));
+    assert_memory_equal(p + 40, q, sizeof q);
+    for (int64_t i = 0; i < N; i++) {
+        assert_ok(basin_context_predict(&one, context, &i, 1, &failure));
+        assert_true(one == p[i]);
+    }
+    assert_ok(basin_context_explain(&why, context, some, 3, &failure));
+    assert_true(fabs(why->probability - q[3]) < 1e-5);
+    basin_context_explanation_free(why);
+    part.features = 2;
+    basin_network_close(some);
+    assert_ok(basin_network_from_arrays(&some, &part, NULL, &failure));
+    assert_failure(basin_context_predict_network(q, context, some, &failure), BASIN_BAD_SHAPE,
+                   "2 columns");
+    basin_context_close(context);
+    basin_backend_close(backend);
+}
+
+/* A label that is added or corrected is known as if it had been there; a class keeps one. */
+TEST(a_label_is_added) {
+    enum { N = 50, F = 4 };
+    BASIN_AT_EXIT(free_network) basin_network *n = NULL;
+    basin_backend *backend;
+    basin_context *context;
+    float x[N * F];
+    int32_t label[N], end[4 * N];
+    double before[N], after[N], expected[N];
+    basin_random_fill_normal(x, 1, 0, 0, N * F);
+    for (int i = 0; i < N; i++)
+        label[i] = i < 20 ? i == 3 : -1, end[4 * i] = end[4 * i + 2] = i,
+        end[4 * i + 1] = (i + 1) % N, end[4 * i + 3] = (7 * i + 3) % N;
+    basin_edges edges = {end, end + 1, BASIN_I32, 2, 2 * N};
+    basin_network_arrays arrays = {
+        .nodes = N, .features = F, .feature = x, .label = label, .relations = 1, .edges = &edges};
+    assert_ok(basin_network_from_arrays(&n, &arrays, NULL, &failure));
+    assert_ok(basin_backend_open(&backend, NULL, &failure));
+    assert_ok(basin_context_open(&context, CASE, backend, &failure));
+    assert_ok(basin_context_read(context, n, 0, &failure));
+    assert_ok(basin_context_store(context, NULL, &failure));
+    assert_ok(basin_context_predict_network(before, context, n, &failure));
+    assert_failure(basin_context_label(context, 3, 0, &failure), BASIN_BAD_VALUE, "are normal");
+    assert_failure(basin_context_label(context, 3, 2, &failure), BASIN_BAD_VALUE, "0 or 1");
+    assert_failure(basin_context_label(context, N, 1, &failure), BASIN_BAD_VALUE, "no node");
+    assert_ok(basin_context_predict_network(after, context, n, &failure));
+    assert_memory_equal(before, after, sizeof before);
+    assert_ok(basin_context_label(context, 30, 1, &failure));
+    assert_ok(basin_context_label(context, 3, 0, &failure));
+    assert_ok(basin_context_predict_network(after, context, n, &failure));
+    label[30] = 1, label[3] = 0;
+    assert_ok(basin_context_store(context, &(basin_context_options){.label = label}, &failure));
+    assert_ok(basin_context_predict_network(expected, context, n, &failure));
+    assert_memory_equal(after, expected, sizeof after);
+    assert_true(memcmp(after, before, sizeof after) != 0);
+    basin_context_close(context);
+    basin_backend_close(backend);
 }
 
 /* ---- labels ---- */

@@ -123,7 +123,8 @@ class Network:
     of pandas, a column called id, node or the like, or the one that `id` names. Attributes of edges
     of NetworkX are such columns. The library reads tables as the program reads CSV.
 
-    Options, as the program has them: `missing` ("error", "zero", "mean") and `unknown` ("error",
+    Options, as the program has them: `missing` ("error", "zero", "mean",
+    "keep": gaps stay, for what knows them) and `unknown` ("error",
     "skip", "add": ends that no row has); `directed`, `keep_duplicates`; of tables `id`, `label`,
     `source`, `target`, `relation_column`, `time`, `until`, `drop` (names), `date_format`,
     `max_categories`.
@@ -467,7 +468,7 @@ def _edges(edges):
 
 _CHOICES = {
     "missing": {"error": "BASIN_MISSING_REFUSE", "zero": "BASIN_MISSING_ZERO",
-                "mean": "BASIN_MISSING_MEAN"},
+                "mean": "BASIN_MISSING_MEAN", "keep": "BASIN_MISSING_KEEP"},
     "unknown": {"error": "BASIN_UNKNOWN_REFUSE", "skip": "BASIN_UNKNOWN_SKIP",
                 "add": "BASIN_UNKNOWN_ADD"},
 }  # fmt: skip

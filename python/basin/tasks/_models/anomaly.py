@@ -34,7 +34,84 @@ class Threshold:
     """Alerts, of all nodes."""
 
 
-class AnomalyDetector(NodeEstimator):
+class Detector(NodeEstimator):
+    """What estimators of two classes share."""
+
+    anomalous: Any
+
+    @property
+    def threshold_(self) -> float:
+        """The probability above which a node counts as anomalous."""
+        return 0.5
+
+    def fit(self, X: Any, y: Any = None, *, edges: Any = None, **options: Any) -> "Self":
+        """Learns from the nodes whose label y is 0 or 1, or one of two others; -1, and None among
+        texts, is unknown."""
+        given = self._network(X, edges, options, fitting=True)
+        classes = numpy.array([0, 1])
+        if y is not None:
+            given.check_order(y)
+            classes, known = _classes(y, len(given), self.anomalous)
+            given = given.labelled(known)
+        self.classes_ = classes
+        return self._take(given)
+
+    def _take(self, given):
+        return self._fit(given.build())
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def predict_proba(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:
+        """[N, 2]: the probability of each node to be normal, and anomalous."""
+        anomalous = self._probabilities(X, edges, options)
+        return numpy.stack([1 - anomalous, anomalous], axis=1)
+
+    def _probabilities(self, X, edges, options):
+        given = self._given(X, edges, options)
+        return self._score(self._build(given))[given.rows]
+
+    def decision_function(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:
+        """The probability minus the threshold: above 0 for nodes that count as anomalous."""
+        return self.predict_proba(X, edges=edges, **options)[:, 1] - self.threshold_
+
+    def predict(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:
+        """The class of each node: 1, or the anomalous one of `classes_`, above the threshold."""
+        above = self.decision_function(X, edges=edges, **options) > 0
+        return self.classes_[above.astype(int)]
+
+    def measure(
+        self, X: Any, y: Any = None, *, edges: Any = None, **options: Any
+    ) -> dict[str, float]:
+        """ "macro_f1", "auroc", "auprc", "recall_at_k" and "ece" over the nodes with a label."""
+        network = self._build(self._labelled(X, y, edges, options))
+        return self._measure(network, self._score(network), self.threshold_)
+
+    def score(self, X: Any, y: Any = None, *, edges: Any = None, **options: Any) -> float:
+        """The area under the precision-recall curve, the "auprc" of measure()."""
+        return self.measure(X, y, edges=edges, **options)["auprc"]
+
+    def plot_curves(
+        self, X: Any, y: Any = None, *, edges: Any = None, ax: Any = None, **options: Any
+    ) -> "Figure":
+        """Precision by recall and the ROC curve over the nodes with a label, as a matplotlib
+        figure; `ax` are two axes."""
+        given = self._labelled(X, y, edges, options)
+        labels = given.labels
+        if labels is None or len(numpy.unique(labels[labels >= 0])) < 2:
+            raise BasinError("both classes must be present in y")
+        probability = self.predict_proba(given)[:, 1]
+        return _plots.curves(probability[labels >= 0], labels[labels >= 0], ax)
+
+    def _labelled(self, X, y, edges, options):
+        given = self._given(X, edges, options)
+        given.check_order(y)
+        return given if y is None else given.labelled(_codes(y, len(given), self.classes_))
+
+
+class AnomalyDetector(Detector):
     """Finds anomalous nodes of a graph: learns from labelled nodes, gives each a probability.
 
     Every method takes features [N, F] and edges, or in place of both a Network or a `Data` of
@@ -52,7 +129,6 @@ class AnomalyDetector(NodeEstimator):
 
     _task, _kind = "anomaly", (b"anomaly",)
     _own = {"anomalous": None}
-    anomalous: Any
 
     if TYPE_CHECKING:
 
@@ -61,26 +137,9 @@ class AnomalyDetector(NodeEstimator):
             **settings: Unpack[AnomalyKeywords],
         ) -> None: ...  # fmt: skip
 
-    def fit(self, X: Any, y: Any = None, *, edges: Any = None, **options: Any) -> "Self":
-        """Trains on the nodes whose label y is 0 or 1, or one of two others; -1, and None among
-        texts, is unknown."""
-        given = self._network(X, edges, options, fitting=True)
-        classes = numpy.array([0, 1])
-        if y is not None:
-            given.check_order(y)
-            classes, known = _classes(y, len(given), self.anomalous)
-            given = given.labelled(known)
-        self.classes_ = classes
-        return self._fit(given.build())
-
     def _opened(self):
         self.classes_ = numpy.array([0, 1])
         self._describe()
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
 
     @property
     def threshold_(self) -> float:
@@ -111,59 +170,17 @@ class AnomalyDetector(NodeEstimator):
         names = [field.name for field in dataclasses.fields(Threshold)][1:]
         return Threshold(result.threshold, *(tuple(getattr(result, name)) for name in names))
 
-    def predict_proba(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:
-        """[N, 2]: the probability of each node to be normal, and anomalous."""
-        anomalous = self._probabilities(X, edges, options)
-        return numpy.stack([1 - anomalous, anomalous], axis=1)
-
     def _probabilities(self, X, edges, options):
         given = self._given(X, edges, options)
         network = self._build(given)
         self._look_for_drift(network)
         return self._score(network)[given.rows]
 
-    def decision_function(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:
-        """The probability minus the threshold: above 0 for nodes that count as anomalous."""
-        return self.predict_proba(X, edges=edges, **options)[:, 1] - self.threshold_
-
-    def predict(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:
-        """The class of each node: 1, or the anomalous one of `classes_`, above the threshold."""
-        above = self.decision_function(X, edges=edges, **options) > 0
-        return self.classes_[above.astype(int)]
-
-    def measure(
-        self, X: Any, y: Any = None, *, edges: Any = None, **options: Any
-    ) -> dict[str, float]:
-        """ "macro_f1", "auroc", "auprc", "recall_at_k" and "ece" over the nodes with a label."""
-        network = self._build(self._labelled(X, y, edges, options))
-        return self._measure(network, self._score(network), self.threshold_)
-
-    def score(self, X: Any, y: Any = None, *, edges: Any = None, **options: Any) -> float:
-        """The area under the precision-recall curve, the "auprc" of measure()."""
-        return self.measure(X, y, edges=edges, **options)["auprc"]
-
     def explain(self, X: Any, node: Any, *, edges: Any = None, **options: Any) -> Explanation:
         """Why a node scores as it does: neighbours and features that count. The node is a number,
         or the label of a row of a pandas table."""
         given = self._given(X, edges, options)
         return self._explain(self._build(given), given.number_of(node), self.threshold_)
-
-    def plot_curves(
-        self, X: Any, y: Any = None, *, edges: Any = None, ax: Any = None, **options: Any
-    ) -> "Figure":
-        """Precision by recall and the ROC curve over the nodes with a label, as a matplotlib
-        figure; `ax` are two axes."""
-        given = self._labelled(X, y, edges, options)
-        labels = given.labels
-        if labels is None or len(numpy.unique(labels[labels >= 0])) < 2:
-            raise BasinError("both classes must be present in y")
-        probability = self.predict_proba(given)[:, 1]
-        return _plots.curves(probability[labels >= 0], labels[labels >= 0], ax)
-
-    def _labelled(self, X, y, edges, options):
-        given = self._given(X, edges, options)
-        given.check_order(y)
-        return given if y is None else given.labelled(_codes(y, len(given), self.classes_))
 
 
 def unsupervised(

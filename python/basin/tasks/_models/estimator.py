@@ -68,10 +68,11 @@ class Estimator(BaseEstimator):
         own = {}
         for parent in reversed(cls.__mro__):
             own.update(parent.__dict__.get("_own", {}))
-        cls._defaults = {**own, **dict.fromkeys(table(cls._task))}
+        settings = dict.fromkeys(table(cls._task)) if cls._task else {}
+        cls._defaults = cls.__dict__.get("_only") or {**own, **settings}
         if "__init__" not in cls.__dict__:
             cls.__init__ = _constructor(cls)  # type: ignore[method-assign]
-        if cls.__doc__:
+        if cls.__doc__ and cls._task:
             cls.__doc__ = cls.__doc__.rstrip() + _help(cls._task)
         super().__init_subclass__(**options)
 

@@ -226,6 +226,10 @@ class NodeEstimator(ClassifierMixin, Estimator):
             )  # fmt: skip
         return probability
 
+    def _trained(self):
+        """The model that evaluations are of."""
+        return self._fitted()
+
     def _measure(self, network, probability, threshold=0.0):
         labels = network_labels(network)
         if labels is None:
@@ -234,7 +238,7 @@ class NodeEstimator(ClassifierMixin, Estimator):
         result = ffi.new("basin_score *")
         check(
             lib.basin_nodes_evaluate, result, ffi.from_buffer("double[]", probability),
-            self._fitted(), network, ffi.from_buffer("uint8_t[]", part), lib.BASIN_SPLIT_TEST,
+            self._trained(), network, ffi.from_buffer("uint8_t[]", part), lib.BASIN_SPLIT_TEST,
             threshold,
         )  # fmt: skip
         return score_of(result)
@@ -257,7 +261,7 @@ def explanation_of(result, network, threshold=None, of=None):
         rank=e.rank,
         energy=e.energy if e.has_energy else numpy.nan,
         neighbours=[
-            {**row, "id": _id(network, row["node"])}
+            {**row, "id": id_of(network, row["node"])}
             for row in _rows(e.neighbour, e.neighbours, _NEIGHBOUR)
         ],
         features=[
@@ -293,6 +297,6 @@ def _reason(network, feature):
     return text(lib.basin_nodes_reason_name(room, network, feature))
 
 
-def _id(network, node):
+def id_of(network, node):
     room = ffi.new("char[]", lib.BASIN_MAX_NODE)
     return text(lib.basin_network_id(network, node, room))

@@ -22,7 +22,7 @@ typedef struct principal {
     const basin_network *network;
     const float *total; /* [N, totals] of edges, columns after the features */
     int64_t totals, columns, rows;
-    double *mean, *scale; /* [columns] */
+    double *mean, *scale; /* [columns] of the cells; so are `axes` */
     float *row;           /* [rows, columns] standardised */
     float *axes, *next;   /* [columns, SPACE] */
     double *axis;         /* [columns] */
@@ -35,7 +35,7 @@ typedef struct principal {
 static void principal_close(principal *p) {
     basin_plan_free(p->plan);
     basin_engine_close(&p->engine);
-    BASIN_FREE(p->mean, p->scale, p->row, p->axes, p->next, p->axis, p->found);
+    BASIN_FREE(p->row, p->next, p->axis, p->found);
 }
 
 static float raw(const principal *p, int64_t node, int64_t column) {
@@ -99,10 +99,7 @@ static basin_status principal_run(principal *p, basin_error *error) {
 
 static basin_status principal_open(principal *p, basin_error *error) {
     int64_t R = p->rows, C = p->columns;
-    BASIN_TRY(BASIN_NEW_RAW(&p->mean, C, what, error));
-    BASIN_TRY(BASIN_NEW_RAW(&p->scale, C, what, error));
     BASIN_TRY(BASIN_NEW_RAW(&p->row, R * C, what, error));
-    BASIN_TRY(BASIN_NEW_RAW(&p->axes, C * SPACE, what, error));
     BASIN_TRY(BASIN_NEW_RAW(&p->next, C * SPACE, what, error));
     BASIN_TRY(BASIN_NEW_RAW(&p->axis, C, what, error));
     BASIN_TRY(BASIN_NEW_RAW(&p->found, R * SPACE, what, error));
@@ -116,34 +113,45 @@ static basin_status principal_open(principal *p, basin_error *error) {
     return basin_plan_new(&p->plan, p->engine.store, &spec, error);
 }
 
-/* The first components of all rows, [N, stride]: simultaneous iteration on a sample. */
-static basin_status find_components(float *value, int64_t stride, const float *total,
-                                    int64_t totals, const basin_network *n, int64_t columns,
-                                    basin_error *error) {
+static basin_status find_axes(principal *p, double step, basin_error *error) {
+    standardise(p, step);
+    take_rows(p, 0, step, p->rows);
+    basin_random_fill_normal(p->next, 1, 0, 0, (size_t)(p->columns * SPACE));
+    for (int i = 0; i < ITERATIONS; i++) {
+        orthonormalise(p);
+        BASIN_TRY(principal_run(p, error));
+        BASIN_TRY(basin_values_read(p->plan, p->xxv, p->next, BASIN_F32, error));
+    }
+    orthonormalise(p);
+    return BASIN_OK;
+}
+
+/* The first components of all rows: simultaneous iteration on a sample, or another table's axes. */
+static basin_status find_components(basin_cells *c, const float *total, int64_t totals,
+                                    int64_t columns, basin_error *error) {
+    const basin_network *n = c->network;
+    const basin_cells *from = c->as ? c->as : c;
+    if (!c->as) BASIN_TRY(BASIN_NEW_RAW(&c->axes, columns * SPACE, what, error));
+    if (!c->as) BASIN_TRY(BASIN_NEW_RAW(&c->moment, 2 * columns, what, error));
     BASIN_AT_EXIT(principal_close)
     principal p = {.network = n,
                    .total = total,
                    .totals = totals,
                    .columns = columns,
-                   .rows = basin_int_min(n->nodes, ROWS)};
+                   .rows = basin_int_min(n->nodes, ROWS),
+                   .mean = from->moment,
+                   .scale = from->moment + columns,
+                   .axes = from->axes};
     BASIN_TRY(principal_open(&p, error));
-    double step = (double)n->nodes / (double)p.rows;
-    standardise(&p, step);
-    take_rows(&p, 0, step, p.rows);
-    basin_random_fill_normal(p.next, 1, 0, 0, (size_t)(columns * SPACE));
-    for (int i = 0; i < ITERATIONS; i++) {
-        orthonormalise(&p);
-        BASIN_TRY(principal_run(&p, error));
-        BASIN_TRY(basin_values_read(p.plan, p.xxv, p.next, BASIN_F32, error));
-    }
-    orthonormalise(&p);
+    if (!c->as) BASIN_TRY(find_axes(&p, (double)n->nodes / (double)p.rows, error));
     for (int64_t first = 0; first < n->nodes; first += p.rows) {
         int64_t count = basin_int_min(p.rows, n->nodes - first);
         take_rows(&p, first, 1, count);
         BASIN_TRY(principal_run(&p, error));
         BASIN_TRY(basin_values_read(p.plan, p.xv, p.found, BASIN_F32, error));
         for (int64_t i = 0; i < count; i++)
-            memcpy(value + (first + i) * stride, p.found + i * SPACE, COMPONENTS * sizeof *value);
+            memcpy(c->value + (first + i) * c->columns, p.found + i * SPACE,
+                   COMPONENTS * sizeof *p.found);
     }
     return BASIN_OK;
 }
@@ -160,7 +168,7 @@ static basin_status own_columns(basin_cells *c, int relation, int64_t totals, in
         BASIN_TRY(BASIN_NEW_RAW(&total, n->nodes * totals, what, error));
         BASIN_TRY(basin_node_facts_fill(total, totals, n, &relation, 1, false, error));
     }
-    if (c->components) return find_components(c->value, c->columns, total, totals, n, all, error);
+    if (c->components) return find_components(c, total, totals, all, error);
     for (int64_t i = 0; i < n->nodes; i++) {
         if (F) memcpy(c->value + i * c->columns, n->feature + i * F, (size_t)F * sizeof *total);
         for (int64_t t = 0; t < totals; t++)
@@ -331,18 +339,19 @@ static double normal_score(double p) {
 }
 
 void basin_cells_rows(float *row, const basin_cells *c, const int64_t *node, int64_t count) {
+    const basin_cells *ranks = c->as ? c->as : c;
     int64_t width = c->cells * BASIN_CELL;
     for (int64_t i = 0; i < count; i++, row += width) {
         for (int64_t e = 0; e < width; e++) row[e] = e % BASIN_CELL_ENTRY == 1; /* empty places */
         for (int64_t k = 0; k < c->columns; k++) {
             float x = c->value[node[i] * c->columns + k];
-            const float *sorted = c->sorted + k * c->sample;
+            const float *sorted = ranks->sorted + k * c->sample;
             float *entry = row + basin_cells_place(c, k);
-            double R = (double)c->known[k];
+            double R = (double)ranks->known[k];
             if (isnan(x)) entry[1] = (float)(1 - R / (double)c->sample);
-            if (isnan(x) || !c->known[k]) continue;
-            int64_t below = count_below(sorted, c->known[k], x, false);
-            int64_t upto = count_below(sorted, c->known[k], x, true);
+            if (isnan(x) || !ranks->known[k]) continue;
+            int64_t below = count_below(sorted, ranks->known[k], x, false);
+            int64_t upto = count_below(sorted, ranks->known[k], x, true);
             double p = (double)(below + upto) / (2 * R);
             entry[0] = (float)normal_score(fmin(fmax(p, 1e-3), 1 - 1e-3));
             entry[1] = (float)((double)(upto - below) / R);
@@ -394,7 +403,8 @@ const char *basin_cells_name(char text[BASIN_MAX_REASON], const basin_cells *c, 
 
 static void rank_votes(const basin_cells *c) {
     basin_parallel_for(fill_votes, c, c->network->nodes, 4096, 0);
-    basin_parallel_for(sort_columns, &(sorting){c, c->degree + 1}, BASIN_CELL_VOTES, 1, 0);
+    if (!c->as)
+        basin_parallel_for(sort_columns, &(sorting){c, c->degree + 1}, BASIN_CELL_VOTES, 1, 0);
 }
 
 static basin_status check_memory(const basin_cells *c, size_t memory, basin_error *error) {
@@ -407,11 +417,20 @@ static basin_status check_memory(const basin_cells *c, size_t memory, basin_erro
                       bytes / (1 << 30), (double)memory / (1 << 30));
 }
 
-basin_status basin_cells_open(basin_cells *c, const basin_network *n, size_t memory,
-                              basin_error *error) {
+/* What ranks refer to. */
+static basin_status rank_columns(basin_cells *c, basin_error *error) {
+    BASIN_TRY(BASIN_NEW_RAW(&c->sorted, c->sample * c->columns, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&c->known, c->columns, what, error));
+    basin_parallel_for(sort_columns, &(sorting){c, 0}, c->degree + c->grouped, 1, 0);
+    return BASIN_OK;
+}
+
+basin_status basin_cells_open(basin_cells *c, const basin_network *n, const basin_cells *as,
+                              size_t memory, basin_error *error) {
     int main = basin_network_main_relation(n);
     const basin_relation *r = main >= 0 ? &n->relation[main] : NULL;
-    *c = (basin_cells){.network = n, .relation = r, .grouped = r && r->edges > 0};
+    *c = (basin_cells){.network = n, .relation = r, .as = as, .grouped = r && r->edges > 0};
+    if (as && r) c->grouped = as->grouped;
     int64_t totals = c->grouped ? basin_node_facts_width(n, 1, false) : 0;
     int64_t all = (n->feature ? n->features : 0) + totals;
     if (!r && n->relations)
@@ -423,17 +442,19 @@ basin_status basin_cells_open(basin_cells *c, const basin_network *n, size_t mem
     c->degree = c->grouped ? BASIN_CELL_COLUMNS * c->own : c->own;
     c->columns = c->degree + (c->grouped ? 1 + BASIN_CELL_VOTES : 0);
     c->cells = c->grouped ? c->own + 2 : basin_int_ceil(c->own, BASIN_CELL_COLUMNS);
-    c->sample = basin_int_min(n->nodes, SAMPLE);
+    c->sample = as ? as->sample : basin_int_min(n->nodes, SAMPLE);
+    if (as && (as->columns != c->columns || as->components != c->components))
+        return basin_fail(error, BASIN_BAD_SHAPE, "%s: %lld columns, expected the %lld of %s",
+                          n->path, (long long)c->columns, (long long)as->columns,
+                          as->network->path);
     BASIN_TRY(check_memory(c, memory, error));
     BASIN_TRY(BASIN_NEW_RAW(&c->value, n->nodes * c->columns, what, error));
-    BASIN_TRY(BASIN_NEW_RAW(&c->sorted, c->sample * c->columns, what, error));
-    BASIN_TRY(BASIN_NEW_RAW(&c->known, c->columns, what, error));
     if (c->grouped) BASIN_TRY(BASIN_NEW(&c->vote, 4 * n->nodes, what, error));
     BASIN_TRY(own_columns(c, main, totals, all, error));
     for (int hop = 1; hop < BASIN_CELL_COLUMNS && c->grouped; hop++)
         basin_parallel_for(average, &(averaging){c, hop}, n->nodes, 256, 0);
     if (c->grouped) fill_degrees(c);
-    basin_parallel_for(sort_columns, &(sorting){c, 0}, c->degree + c->grouped, 1, 0);
+    if (!as) BASIN_TRY(rank_columns(c, error));
     if (c->grouped) rank_votes(c);
     return BASIN_OK;
 }
@@ -452,6 +473,6 @@ void basin_cells_label(const basin_cells *c, const int32_t *label, int64_t node,
 }
 
 void basin_cells_close(basin_cells *c) {
-    BASIN_FREE(c->value, c->sorted, c->known, c->vote);
+    BASIN_FREE(c->value, c->sorted, c->known, c->vote, c->axes, c->moment);
     *c = (basin_cells){0};
 }

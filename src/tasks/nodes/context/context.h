@@ -17,9 +17,9 @@
  * hops. The last cells hold the logarithm of the degree and two empty places; and the labels of
  * neighbours: the share of anomalies among the labelled ones, among labelled ends of two steps, and
  * the logarithm of the number of labelled neighbours. A node's own label is never in them. Without
- * edges a cell holds three unrelated columns. An entry of a column has three numbers: the normal score of its
- * rank, the share of rows with the same value, and a mark: 0 for a gap or an empty place, 1 in a
- * group, -1 for an unrelated column and for the number of labelled neighbours. */
+ * edges a cell holds three unrelated columns. An entry of a column has three numbers: the normal
+ * score of its rank, the share of rows with the same value, and a mark: 0 for a gap or an empty
+ * place, 1 in a group, -1 for an unrelated column and for the number of labelled neighbours. */
 
 enum {
     BASIN_CELL_COLUMNS = 3,
@@ -28,25 +28,30 @@ enum {
     BASIN_CELL = BASIN_CELL_COLUMNS * BASIN_CELL_ENTRY,
 };
 
-typedef struct basin_cells {
+typedef struct basin_cells basin_cells;
+struct basin_cells {
     const basin_network *network;
     const basin_relation *relation;
-    int64_t own;        /* columns of a node before means */
-    int64_t degree;     /* the column of it; `own` without edges */
-    int64_t columns;    /* with means, the degree and neighbours' labels */
-    int64_t cells;      /* of a row, without the label's */
-    int64_t components; /* own columns are principal components of that many; 0: they are not */
-    bool grouped;       /* cells of a graph; else of unrelated columns */
-    float *value;       /* [N, columns] own, means, means over two hops, degree, labels; NaN: a gap */
-    int64_t sample;     /* rows that ranks refer to */
-    float *sorted;      /* [columns, sample] ascending, gaps at the end */
-    int64_t *known;     /* [columns] of the sample without gaps */
-    int64_t *vote;      /* [N, 4] anomalous and all labelled neighbours, and ends of two steps */
-} basin_cells;
+    const basin_cells *as; /* whose ranks and components these columns have; NULL: their own */
+    int64_t own;           /* columns of a node before means */
+    int64_t degree;        /* the column of it; `own` without edges */
+    int64_t columns;       /* with means, the degree and neighbours' labels */
+    int64_t cells;         /* of a row, without the label's */
+    int64_t components;    /* own columns are principal components of that many; 0: they are not */
+    bool grouped;          /* cells of a graph; else of unrelated columns */
+    float *value;   /* [N, columns] own, means, means over two hops, degree, labels; NaN: a gap */
+    int64_t sample; /* rows that ranks refer to */
+    float *sorted;  /* [columns, sample] ascending, gaps at the end */
+    int64_t *known; /* [columns] of the sample without gaps */
+    int64_t *vote;  /* [N, 4] anomalous and all labelled neighbours, and ends of two steps */
+    float *axes;    /* of components, and means and scales of the columns that they are of */
+    double *moment;
+};
 
-/* `memory`: bytes that may be used; 0: any number. To be freed even after an error. */
-basin_status basin_cells_open(basin_cells *cells, const basin_network *network, size_t memory,
-                              basin_error *error);
+/* `as`: cells of a network with the same columns, which must stay open; or NULL. `memory`: bytes
+ * that may be used; 0: any number. To be freed even after an error. */
+basin_status basin_cells_open(basin_cells *cells, const basin_network *network,
+                              const basin_cells *as, size_t memory, basin_error *error);
 void basin_cells_close(basin_cells *cells);
 /* Fills the columns of neighbours' labels from labels [N], -1: unknown; once they are filled, after
  * the label of `node` has changed from `before`. `node` -1: from all labels. */
@@ -103,11 +108,17 @@ basin_status basin_context_net_look(basin_context_look *look, basin_context_net 
 
 /* ---- detector.c ---- */
 
-struct basin_context {
-    basin_context_net *net;
+/* A network as queries read it. */
+typedef struct basin_context_table {
     basin_network *ordered; /* the network in the order of ids; NULL: it is */
     int64_t *place;         /* [N] of the network's nodes in the ordered one; NULL: theirs */
-    basin_cells cells;      /* of the ordered network; so are nodes below */
+    basin_cells cells;      /* of the ordered network; so are nodes of a context */
+} basin_context_table;
+
+struct basin_context {
+    basin_context_net *net;
+    const basin_network *network; /* the caller's */
+    basin_context_table table;    /* of it */
     basin_context_info info;
     int64_t max_labels; /* to be stored */
     int32_t *known;     /* [N] labels */
@@ -121,7 +132,7 @@ struct basin_context {
 };
 
 /* Rows of the caller's nodes, [count, cells, BASIN_CELL]. */
-void basin_context_rows(float *row, const basin_context *context, const int64_t *node,
+void basin_context_rows(float *row, const basin_context_table *table, const int64_t *node,
                         int64_t count);
 
 /* ---- rivals.c ---- */

@@ -32,12 +32,18 @@ static void forget(basin_context *c) {
     c->stored = 0, c->pass = -1;
 }
 
+static void table_close(basin_context_table *t) {
+    basin_cells_close(&t->cells);
+    basin_network_close(t->ordered);
+    free(t->place);
+    *t = (basin_context_table){0};
+}
+
 static void close_network(basin_context *c) {
     forget(c);
-    basin_cells_close(&c->cells);
-    basin_network_close(c->ordered);
-    BASIN_FREE(c->place, c->known);
-    c->ordered = NULL, c->place = NULL, c->known = NULL;
+    table_close(&c->table);
+    free(c->known);
+    c->known = NULL;
 }
 
 void basin_context_close(basin_context *c) {
@@ -51,54 +57,55 @@ const basin_context_info *basin_context_get_info(const basin_context *c) { retur
 
 const char *basin_context_column(char text[BASIN_MAX_COLUMN], const basin_context *c,
                                  int64_t column) {
-    return basin_cells_name(text, &c->cells, column);
+    return basin_cells_name(text, &c->table.cells, column);
 }
 
 /* Scores do not depend on the order of rows: all is done in the order of ids. */
-static basin_status open_network(basin_context *c, const basin_network *network, size_t memory,
-                                 basin_error *error) {
-    BASIN_TRY(basin_network_ordered(&c->ordered, network, error));
-    if (c->ordered) {
-        BASIN_TRY(BASIN_NEW_RAW(&c->place, network->nodes, what, error));
-        for (int64_t i = 0; i < network->nodes; i++) c->place[c->ordered->origin[i]] = i;
+static basin_status table_open(basin_context_table *t, const basin_network *network,
+                               const basin_cells *as, size_t memory, basin_error *error) {
+    BASIN_TRY(basin_network_ordered(&t->ordered, network, error));
+    if (t->ordered) {
+        BASIN_TRY(BASIN_NEW_RAW(&t->place, network->nodes, what, error));
+        for (int64_t i = 0; i < network->nodes; i++) t->place[t->ordered->origin[i]] = i;
     }
-    BASIN_TRY(BASIN_NEW_RAW(&c->known, network->nodes, what, error));
-    return basin_cells_open(&c->cells, c->ordered ? c->ordered : network, memory, error);
+    return basin_cells_open(&t->cells, t->ordered ? t->ordered : network, as, memory, error);
 }
 
-static int64_t place_of(const basin_context *c, int64_t node) {
-    return c->place ? c->place[node] : node;
+static int64_t place_of(const basin_context_table *t, int64_t node) {
+    return t->place ? t->place[node] : node;
 }
 
 static int64_t number_of(const basin_context *c, int64_t place) {
-    return c->ordered ? c->ordered->origin[place] : place;
+    return c->table.ordered ? c->table.ordered->origin[place] : place;
 }
 
-void basin_context_rows(float *row, const basin_context *c, const int64_t *node, int64_t count) {
-    int64_t width = c->cells.cells * BASIN_CELL;
+void basin_context_rows(float *row, const basin_context_table *t, const int64_t *node,
+                        int64_t count) {
+    int64_t width = t->cells.cells * BASIN_CELL;
     for (int64_t i = 0; i < count; i++)
-        basin_cells_rows(row + i * width, &c->cells, &(int64_t){place_of(c, node[i])}, 1);
+        basin_cells_rows(row + i * width, &t->cells, &(int64_t){place_of(t, node[i])}, 1);
 }
 
 basin_status basin_context_read(basin_context *c, const basin_network *network, size_t memory,
                                 basin_error *error) {
     close_network(c);
-    BASIN_TRY_OR(open_network(c, network, memory, error), close_network(c));
-    c->info.columns = c->cells.columns, c->info.cells = c->cells.cells;
-    c->info.reduced = c->cells.components;
+    BASIN_TRY(BASIN_NEW_RAW(&c->known, network->nodes, what, error));
+    BASIN_TRY_OR(table_open(&c->table, network, NULL, memory, error), close_network(c));
+    c->network = network, c->info.schema = network->schema;
+    c->info.columns = c->table.cells.columns, c->info.cells = c->table.cells.cells;
+    c->info.reduced = c->table.cells.components;
     return BASIN_OK;
 }
 
 /* ---- labels ---- */
 
-static basin_status check_nodes(const basin_context *c, const int64_t *node, int64_t count,
-                                basin_error *error) {
+static basin_status check_nodes(const basin_context *c, const basin_network *network,
+                                const int64_t *node, int64_t count, basin_error *error) {
     if (!c->stored) return basin_fail(error, BASIN_BAD_VALUE, "no labels were stored");
     for (int64_t i = 0; i < count; i++)
-        if (node[i] < 0 || node[i] >= c->cells.network->nodes)
-            return basin_fail(error, BASIN_BAD_VALUE, "%s: no node %lld among %lld",
-                              c->cells.network->path, (long long)node[i],
-                              (long long)c->cells.network->nodes);
+        if (node[i] < 0 || node[i] >= network->nodes)
+            return basin_fail(error, BASIN_BAD_VALUE, "%s: no node %lld among %lld", network->path,
+                              (long long)node[i], (long long)network->nodes);
     return BASIN_OK;
 }
 
@@ -171,12 +178,12 @@ static basin_status choose(basin_context *c, labelled *l, int64_t places, basin_
         int64_t others = basin_int_min(l->count[0], CANDIDATES) - kept[0] / 2;
         if (others > kept[0] - kept[0] / 2)
             BASIN_TRY(nearest_first(l->node[0] + kept[0] / 2, others, l->node[1],
-                                    basin_int_min(kept[1], NEAR), &c->cells, error));
+                                    basin_int_min(kept[1], NEAR), &c->table.cells, error));
     }
     c->stored = kept[0] + kept[1];
     BASIN_TRY(BASIN_NEW_RAW(&c->node, c->stored, what, error));
     BASIN_TRY(BASIN_NEW_RAW(&c->label, c->stored, what, error));
-    BASIN_TRY(BASIN_NEW_RAW(&c->row, c->stored * c->cells.cells * BASIN_CELL, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&c->row, c->stored * c->table.cells.cells * BASIN_CELL, what, error));
     for (int64_t i = 0; i < c->stored; i++) {
         c->label[i] = i < kept[1];
         c->node[i] = c->label[i] ? l->node[1][i] : l->node[0][i - kept[1]];
@@ -189,12 +196,13 @@ static basin_status choose(basin_context *c, labelled *l, int64_t places, basin_
 static basin_status take_labels(basin_context *c, basin_error *error) {
     BASIN_AT_EXIT(labelled_free) labelled l = {0};
     forget(c);
-    BASIN_TRY(find_labels(&l, c->cells.network, c->known, error));
-    int64_t usual = basin_int_min(BASIN_CONTEXT_LABELS, MAX_STORED_CELLS / (c->cells.cells + 1));
+    BASIN_TRY(find_labels(&l, c->table.cells.network, c->known, error));
+    int64_t usual =
+        basin_int_min(BASIN_CONTEXT_LABELS, MAX_STORED_CELLS / (c->table.cells.cells + 1));
     int64_t places = c->max_labels ? c->max_labels : basin_int_max(usual, MIN_LABELS);
     BASIN_TRY_OR(choose(c, &l, places, error), forget(c));
     c->odds = log((double)l.count[1] / (double)l.count[0]);
-    basin_cells_rows(c->row, &c->cells, c->node, c->stored);
+    basin_cells_rows(c->row, &c->table.cells, c->node, c->stored);
     return BASIN_OK;
 }
 
@@ -202,7 +210,7 @@ basin_status basin_context_store(basin_context *c, const basin_context_options *
                                  basin_error *error) {
     static const basin_context_options none = {0};
     const basin_context_options *o = options ? options : &none;
-    const basin_network *n = c->cells.network;
+    const basin_network *n = c->table.cells.network;
     basin_context_shape shape = basin_context_net_shape(c->net);
     if (!n) return basin_fail(error, BASIN_BAD_VALUE, "labels of a network that was not read");
     if (o->labels < 0 || o->labels == 1 || o->passes < 0 || o->passes > shape.passes)
@@ -219,25 +227,25 @@ basin_status basin_context_store(basin_context *c, const basin_context_options *
                               "%s: label %d of node %lld; expected 0, 1 or none", n->path, (int)y,
                               (long long)number_of(c, i));
     }
-    basin_cells_label(&c->cells, c->known, -1, -1);
+    basin_cells_label(&c->table.cells, c->known, -1, -1);
     return take_labels(c, error);
 }
 
 basin_status basin_context_label(basin_context *c, int64_t node, int32_t label,
                                  basin_error *error) {
-    BASIN_TRY(check_nodes(c, &node, 1, error));
-    int64_t i = place_of(c, node);
+    BASIN_TRY(check_nodes(c, c->network, &node, 1, error));
+    int64_t i = place_of(&c->table, node);
     int32_t before = c->known[i];
     if (label < 0 || label > 1)
         return basin_fail(error, BASIN_BAD_VALUE, "label %d; expected 0 or 1", (int)label);
     if (label == before) return BASIN_OK;
     c->known[i] = label;
-    basin_cells_label(&c->cells, c->known, i, before);
+    basin_cells_label(&c->table.cells, c->known, i, before);
     basin_status status = take_labels(c, error);
     if (!status) return BASIN_OK;
     basin_error again; /* what it was: a class needs a label, memory was there */
     c->known[i] = before;
-    basin_cells_label(&c->cells, c->known, i, label);
+    basin_cells_label(&c->table.cells, c->known, i, label);
     (void)take_labels(c, &again);
     return status;
 }
@@ -247,19 +255,18 @@ basin_status basin_context_label(basin_context *c, int64_t node, int32_t label,
 static basin_status encode(basin_context *c, int64_t pass, basin_error *error) {
     if (c->pass == pass) return BASIN_OK;
     c->pass = -1;
-    BASIN_TRY(
-        basin_context_net_store(c->net, c->row, c->label, c->stored, c->cells.cells, pass, error));
+    BASIN_TRY(basin_context_net_store(c->net, c->row, c->label, c->stored, c->table.cells.cells,
+                                      pass, error));
     c->pass = pass;
     return BASIN_OK;
 }
 
 static double probability_of(double logit) { return 1 / (1 + exp(-logit)); }
 
-basin_status basin_context_predict(double *probability, basin_context *c, const int64_t *node,
-                                   int64_t count, basin_error *error) {
-    int64_t width = c->cells.cells * BASIN_CELL, passes = c->info.passes;
+static basin_status predict(double *probability, basin_context *c, const basin_context_table *t,
+                            const int64_t *node, int64_t count, basin_error *error) {
+    int64_t width = t->cells.cells * BASIN_CELL, passes = c->info.passes;
     double ratio[BATCH];
-    BASIN_TRY(check_nodes(c, node, count, error));
     BASIN_SCRATCH_RAW(float, row, BATCH *width, what, error);
     for (int64_t i = 0; i < count; i++) probability[i] = c->odds;
     for (int64_t pass = 0; pass < passes; pass++) {
@@ -268,7 +275,7 @@ basin_status basin_context_predict(double *probability, basin_context *c, const 
             int64_t some = basin_int_min(BATCH, count - first);
             if (basin_watch_stopped(c->watch))
                 return basin_fail(error, BASIN_BAD_VALUE, "stopped; nothing was kept");
-            basin_context_rows(row, c, node + first, some);
+            basin_context_rows(row, t, node + first, some);
             BASIN_TRY(basin_context_net_predict(ratio, c->net, row, some, error));
             for (int64_t i = 0; i < some; i++) probability[first + i] += ratio[i] / (double)passes;
             basin_watch_progress(c->watch, "scoring", pass * count + first + some, passes * count,
@@ -277,6 +284,44 @@ basin_status basin_context_predict(double *probability, basin_context *c, const 
     }
     for (int64_t i = 0; i < count; i++) probability[i] = probability_of(probability[i]);
     return BASIN_OK;
+}
+
+basin_status basin_context_predict(double *probability, basin_context *c, const int64_t *node,
+                                   int64_t count, basin_error *error) {
+    BASIN_TRY(check_nodes(c, c->network, node, count, error));
+    return predict(probability, c, &c->table, node, count, error);
+}
+
+static bool same_network(const basin_network *a, const basin_network *b) {
+    int r = basin_network_main_relation(a), s = basin_network_main_relation(b);
+    if (a->nodes != b->nodes || a->features != b->features || (r < 0) != (s < 0)) return false;
+    if (a->feature &&
+        memcmp(a->feature, b->feature, (size_t)(a->nodes * a->features) * sizeof *a->feature) != 0)
+        return false;
+    const basin_relation *x = &a->relation[r], *y = &b->relation[s];
+    return r < 0 || (x->edges == y->edges &&
+                     !memcmp(x->row, y->row, (size_t)(a->nodes + 1) * sizeof *x->row) &&
+                     !memcmp(x->col, y->col, (size_t)x->edges * sizeof *x->col));
+}
+
+/* What queries of a network read; `other` is opened where that is not the one of the context. */
+static basin_status table_of(const basin_context_table **table, basin_context_table *other,
+                             const basin_context *c, const basin_network *network,
+                             basin_error *error) {
+    bool own = !network || same_network(network, c->network);
+    *table = own ? &c->table : other;
+    return own ? BASIN_OK : table_open(other, network, &c->table.cells, 0, error);
+}
+
+basin_status basin_context_predict_network(double *probability, basin_context *c,
+                                           const basin_network *network, basin_error *error) {
+    BASIN_AT_EXIT(table_close) basin_context_table other = {0};
+    const basin_context_table *table;
+    BASIN_TRY(check_nodes(c, network, NULL, 0, error));
+    BASIN_SCRATCH_RAW(int64_t, node, network->nodes, what, error);
+    for (int64_t i = 0; i < network->nodes; i++) node[i] = i;
+    BASIN_TRY(table_of(&table, &other, c, network, error));
+    return predict(probability, c, table, node, network->nodes, error);
 }
 
 /* ---- explanations ---- */
@@ -288,11 +333,11 @@ static double nearer(const float *query, const float *stored) {
     return fmin(fmin(a + way, 1) - fmax(a - way, 0) + (double)query[1], 1);
 }
 
-static void compare(basin_context_source *s, const basin_context *c, int64_t query,
-                    const float *row, const float *stored) {
+static void compare(basin_context_source *s, const basin_context *c, const basin_cells *of,
+                    int64_t query, const float *row, const float *stored) {
     for (int i = 0; i < BASIN_CONTEXT_AGREEING; i++) s->column[i] = -1, s->agreement[i] = -1;
-    for (int64_t k = 0; k < c->cells.columns; k++) {
-        int64_t at = basin_cells_place(&c->cells, k);
+    for (int64_t k = 0; k < c->table.cells.columns; k++) {
+        int64_t at = basin_cells_place(&c->table.cells, k);
         if (row[at + 2] == 0 || stored[at + 2] == 0) continue;
         double agreement = 1 - nearer(row + at, stored + at);
         int i = BASIN_CONTEXT_AGREEING;
@@ -302,14 +347,15 @@ static void compare(basin_context_source *s, const basin_context *c, int64_t que
         if (i < BASIN_CONTEXT_AGREEING) s->column[i] = k, s->agreement[i] = agreement;
     }
     for (int i = 0; i < BASIN_CONTEXT_AGREEING && s->column[i] >= 0; i++) {
-        s->value[i] = basin_cells_value(&c->cells, s->node, s->column[i]);
-        s->asked[i] = basin_cells_value(&c->cells, query, s->column[i]);
+        s->value[i] = basin_cells_value(&c->table.cells, s->node, s->column[i]);
+        s->asked[i] = basin_cells_value(of, query, s->column[i]);
     }
     s->node = number_of(c, s->node);
 }
 
-static basin_status explain(basin_context_explanation *e, basin_context *c, basin_error *error) {
-    int64_t width = c->cells.cells * BASIN_CELL, passes = c->info.passes;
+static basin_status explain(basin_context_explanation *e, basin_context *c,
+                            const basin_context_table *t, basin_error *error) {
+    int64_t width = c->table.cells.cells * BASIN_CELL, passes = c->info.passes;
     double part = 1 / (double)passes;
     BASIN_SCRATCH_RAW(float, row, width, what, error);
     BASIN_SCRATCH_RAW(double, found, 2 * e->blocks + 2 * c->stored, what, error);
@@ -317,7 +363,7 @@ static basin_status explain(basin_context_explanation *e, basin_context *c, basi
     BASIN_SCRATCH(basin_ranked, list, c->stored, what, error);
     basin_context_look look = {
         .energy = found, .share = found + 2 * e->blocks, .move = found + 2 * e->blocks + c->stored};
-    basin_context_rows(row, c, &e->node, 1);
+    basin_context_rows(row, t, &e->node, 1);
     for (int64_t pass = 0; pass < passes; pass++) {
         BASIN_TRY(encode(c, pass, error));
         BASIN_TRY(basin_context_net_look(&look, c->net, row, error));
@@ -338,16 +384,19 @@ static basin_status explain(basin_context_explanation *e, basin_context *c, basi
                                     .label = c->label[at],
                                     .share = share[at],
                                     .move = share[c->stored + at]};
-        compare(s, c, place_of(c, e->node), row, c->row + at * width);
+        compare(s, c, &t->cells, place_of(t, e->node), row, c->row + at * width);
     }
     return BASIN_OK;
 }
 
 basin_status basin_context_explain(basin_context_explanation **explanation, basin_context *c,
-                                   int64_t node, basin_error *error) {
+                                   const basin_network *network, int64_t node, basin_error *error) {
+    BASIN_AT_EXIT(table_close) basin_context_table other = {0};
+    const basin_context_table *table;
     basin_context_explanation *e;
     *explanation = NULL;
-    BASIN_TRY(check_nodes(c, &node, 1, error));
+    BASIN_TRY(check_nodes(c, network ? network : c->network, &node, 1, error));
+    BASIN_TRY(table_of(&table, &other, c, network, error));
     BASIN_TRY(BASIN_NEW(&e, 1, what, error));
     *e = (basin_context_explanation){.node = node,
                                      .logit = c->odds,
@@ -356,7 +405,7 @@ basin_status basin_context_explain(basin_context_explanation **explanation, basi
                                      .sources = basin_int_min(c->stored, SOURCES)};
     basin_status status = BASIN_NEW(&e->source, e->sources, what, error);
     if (!status) status = BASIN_NEW(&e->energy, 2 * e->blocks, what, error);
-    if (!status) status = explain(e, c, error);
+    if (!status) status = explain(e, c, table, error);
     if (status) basin_context_explanation_free(e);
     if (!status) *explanation = e;
     return status;

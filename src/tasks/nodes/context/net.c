@@ -57,7 +57,7 @@ struct basin_context_net {
     int64_t dim;
     int blocks, last_columns, last_rows;
     block block[MAX_BLOCKS];
-    basin_tensor *weight; /* [tensors of the file] F32; of others empty */
+    basin_tensor *weight; /* [tensors of the file] F32; empty: not a weight */
     float *code;          /* [passes, max_cells, CODE] */
     int64_t passes, max_cells, pass;
     engine engine;

@@ -22,28 +22,28 @@ static void table_free(table *t) { BASIN_FREE(t->x, t->label); }
 static void copy_scores(const table *t, int64_t first, const basin_context *c, const float *row,
                         int64_t rows) {
     float *x = t->x + first * t->columns;
-    for (int64_t i = 0; i < rows; i++, row += c->cells.cells * BASIN_CELL)
-        for (int64_t k = 0; k < c->cells.columns; k++) {
-            const float *entry = row + basin_cells_place(&c->cells, k);
+    for (int64_t i = 0; i < rows; i++, row += c->table.cells.cells * BASIN_CELL)
+        for (int64_t k = 0; k < c->table.cells.columns; k++) {
+            const float *entry = row + basin_cells_place(&c->table.cells, k);
             *x++ = entry[2] != 0 ? entry[0] : t->gap;
         }
 }
 
 static basin_status table_of_nodes(table *t, const basin_context *c, const int64_t *node,
                                    int64_t count, basin_error *error) {
-    BASIN_SCRATCH_RAW(float, row, BATCH * c->cells.cells * BASIN_CELL, what, error);
-    t->rows = count, t->columns = c->cells.columns;
+    BASIN_SCRATCH_RAW(float, row, BATCH * c->table.cells.cells * BASIN_CELL, what, error);
+    t->rows = count, t->columns = c->table.cells.columns;
     BASIN_TRY(BASIN_NEW_RAW(&t->x, count * t->columns, what, error));
     for (int64_t first = 0; first < count; first += BATCH) {
         int64_t some = basin_int_min(BATCH, count - first);
-        basin_context_rows(row, c, node + first, some);
+        basin_context_rows(row, &c->table, node + first, some);
         copy_scores(t, first, c, row, some);
     }
     return BASIN_OK;
 }
 
 static basin_status table_of_stored(table *t, const basin_context *c, basin_error *error) {
-    t->rows = c->stored, t->columns = c->cells.columns;
+    t->rows = c->stored, t->columns = c->table.cells.columns;
     BASIN_TRY(BASIN_NEW_RAW(&t->x, t->rows * t->columns, what, error));
     BASIN_TRY(BASIN_NEW_RAW(&t->label, t->rows, what, error));
     copy_scores(t, 0, c, c->row, c->stored);

@@ -245,7 +245,7 @@ static basin_status check_names(basin_tables *j) {
             return fail_absent(j, NULL, given[i].name, given[i].what);
     for (char name[WORD]; next_word(name, &drop, ',');)
         if (*name && !is_there(j, name, true, true)) return fail_absent(j, NULL, name, "to drop");
-    if (j->first || j->o->base) return BASIN_OK;
+    if (j->first || j->o->base || j->o->edgeless) return BASIN_OK;
     return basin_fail(
         j->error, BASIN_BAD_FILE,
         "%s: no column for the source and the target of an edge is in %s "
