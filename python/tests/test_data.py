@@ -1,5 +1,7 @@
 """Kinds of data that estimators take: each means what the same data as arrays mean."""
 
+import pickle
+
 import numpy
 import pytest
 
@@ -403,7 +405,9 @@ def test_a_real_data_of_pytorch_geometric(network):
 def test_smiles():
     graph = tasks.Graph.from_smiles("c1ccccc1[O-]")
     assert graph.nodes == 7 and len(graph.edges) == 7
-    assert graph.node_labels[6].tolist() == [8, -1, 0, 0]
+    assert graph.node_labels[6].tolist() == [8, 0, 1, 0]
+    as_is = tasks.Graph.from_smiles("c1ccccc1[O-]", as_is=True)
+    assert as_is.node_labels[6].tolist() == [8, -1, 0, 0]
     assert graph.edge_labels.ravel().tolist().count(4) == 6
     alcohols, alkanes = ["C" * n + "O" for n in range(1, 9)], ["C" * n for n in range(2, 10)]
     model = tasks.GraphClassifier(**{**GRAPHS, "epochs": 30}, validation=0)
@@ -419,6 +423,45 @@ def test_molecules_as_rdkit_has_them():
         ours, theirs = (tasks.Graph.from_smiles(smiles), tasks.Graph.of(chem.MolFromSmiles(smiles)))
         assert ours.node_labels.tolist() == theirs.node_labels.tolist()
         assert sorted(ours.edge_labels.ravel()) == sorted(theirs.edge_labels.ravel())
+
+
+def test_rdkit_with_hydrogens_and_stereo():
+    chem = pytest.importorskip("rdkit.Chem")
+    for smiles in ["N[C@@H](C)C(=O)O", "F/C=C/Cl", "CC(C)c1cc[nH]c1", "[Na+].CC(=O)[O-]"]:
+        plain = chem.MolFromSmiles(smiles)
+        sets = [
+            tasks.GraphSet([molecule], stereo=True)
+            for molecule in (smiles, plain, chem.AddHs(plain))
+        ]
+        first, *others = (sorted(map(tuple, s.graphs[0].node_labels)) for s in sets)
+        assert all(other == first for other in others)
+        assert len(set(tasks.GraphSet([s.graphs[0] for s in sets]).copies)) == 1
+    turned = chem.MolFromSmiles("N[C@H](C)C(=O)O"), chem.MolFromSmiles("N[C@@H](C)C(=O)O")
+    assert list(tasks.GraphSet(turned, stereo=True).copies) == [0, 1]
+    ordered = tasks.Graph.of(chem.MolFromSmiles("OCCN"))
+    assert [labels[0] for labels in ordered.node_labels] == [8, 6, 6, 7]
+
+
+def test_bad_smiles_are_skipped():
+    with pytest.warns(UserWarning, match="1 of 3 molecules could not be read"):
+        given = tasks.GraphSet(
+            ["CC", "C1CC", "CO"], skip=True, targets=numpy.array([[1], [2], [3]], "f4")
+        )
+    assert given.kept.tolist() == [0, 2] and len(given) == 2
+    assert [given.pointer.target[i] for i in range(2)] == [1, 3]
+
+
+def test_several_yes_or_no():
+    smiles = ["C" * n + end for n in range(2, 10) for end in ("O", "N", "C")]
+    y = numpy.array([["O" in s, "N" in s] for s in smiles], "f8")
+    y[3, 1] = numpy.nan
+    model = tasks.GraphClassifier(**{**GRAPHS, "epochs": 30}, validation=0).fit(smiles, y)
+    assert model.predict_proba(smiles).shape == (24, 2)
+    assert model.score(smiles, y) > 0.9
+    again = pickle.loads(pickle.dumps(model))
+    assert (again.predict(smiles) == model.predict(smiles)).all()
+    with pytest.raises(basin.BasinError, match="is 2; expected 0, 1 or NaN"):
+        model.fit(smiles, y * 2)
 
 
 def test_what_is_no_molecule():

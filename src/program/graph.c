@@ -23,8 +23,9 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o,
                               const basin_graph_reading *reading, const char *path,
                               const char *target, const basin_settings *settings,
                               basin_error *error) {
-    double stereo = 0;
+    double stereo = 0, as_is = 0;
     if (settings) BASIN_TRY(basin_settings_get_number(&stereo, settings, "stereo", error));
+    if (settings) BASIN_TRY(basin_settings_get_number(&as_is, settings, "as_is", error));
     /* The words of a model's classes follow the name of its column. */
     size_t named = target && reading->target ? strlen(reading->target) : 0;
     bool words = named && !strncmp(target, reading->target, named) && target[named] == '\n';
@@ -32,6 +33,7 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o,
     basin_graphset_options options = {.smiles = reading->smiles, .id = o->table.id};
     options.stereo = stereo > 0 || reading->stereo, options.values = reading->values;
     options.target = reading->target && !words ? reading->target : target;
+    options.as_is = as_is > 0 || reading->as_is;
     options.bare = target && !*target;
     options.merge = reading->replicates && !strcmp(reading->replicates, "mean");
     bool table = basin_molecules_are_there(path, &options);
@@ -41,6 +43,7 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *o,
                        : o->table.id                      ? "id"
                        : trains && reading->values        ? "values"
                        : trains && reading->stereo        ? "stereo"
+                       : trains && reading->as_is         ? "as-is"
                        : options.merge                    ? "replicates"
                                                           : NULL;
     if (idle)
@@ -203,8 +206,13 @@ typedef struct convert_options {
 #define OPTIONS convert_options
 
 static const basin_option convert_table[] = {
-    BASIN_GRAPH_OPTIONS_MOLECULES,        BASIN_GRAPH_OPTION_TARGET,     BASIN_GRAPH_OPTION_VALUES,
-    BASIN_FLAG(reading.stereo, "stereo"), BASIN_GRAPH_OPTION_REPLICATES, BASIN_OPTIONS_LAST,
+    BASIN_GRAPH_OPTIONS_MOLECULES,
+    BASIN_GRAPH_OPTION_TARGET,
+    BASIN_GRAPH_OPTION_VALUES,
+    BASIN_FLAG(reading.stereo, "stereo"),
+    BASIN_FLAG(reading.as_is, "as-is"),
+    BASIN_GRAPH_OPTION_REPLICATES,
+    BASIN_OPTIONS_LAST,
 };
 
 static basin_status convert(void *context, basin_error *error) {

@@ -15,7 +15,7 @@ typedef struct basin_graph_reading {
     const char *split, *index;
     const char *replicates; /* keep, mean */
     int64_t fold;
-    bool values, stereo;
+    bool values, stereo, as_is;
 } basin_graph_reading;
 
 /* A set of graphs, or a table of molecules, whose notes are printed. `target` are the columns to

@@ -91,6 +91,8 @@ typedef struct basin_graphset_options {
     bool
         stereo; /* the last label of an atom is 2 or 3 where its neighbours turn one way or the
                    other, that of a double bond 5 or 6 where they are on opposite sides or on one */
+    bool as_is; /* salts stay whole, charges and deuterium as they are written; else the largest
+                   part is kept, protons make it neutral, and isotopes are ignored */
     const char *const *text; /* [count] SMILES in place of a file; `line` has places in it */
     int64_t count;
 } basin_graphset_options;
@@ -136,6 +138,7 @@ typedef struct basin_graphset_arrays {
     const float *target; /* [graphs, targets] values, NaN: unknown; at most one of `target` and the
                             classes is given */
     int64_t split[3];    /* as in basin_graphset */
+    bool binary;         /* all targets are yes, 1, or no, 0 */
 } basin_graphset_arrays;
 
 /* Copies the arrays into a set, checked as files are. */
@@ -206,7 +209,8 @@ typedef struct basin_folds_options {
                                 unless folds are read; or NULL */
     const char *path;
     double inner; /* a stratified fraction of the items outside each fold is for validation, where
-                     these are not given; where items have groups: whole groups of at most that fraction */
+                     these are not given; where items have groups: whole groups of at most that
+                     fraction */
     uint64_t seed;
 } basin_folds_options;
 

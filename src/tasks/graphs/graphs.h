@@ -31,6 +31,11 @@
       .absent = "0", .needs = "attention=on")                                                      \
     X(SWITCH, raw, "Labels as plain numbers, not one-hot.")                                        \
     X(SWITCH, stereo, "Tables of molecules: labels of stereochemistry.", .absent = "off")          \
+    X(SWITCH, as_is,                                                                               \
+      "Tables of molecules: leave salts, charges and isotopes as they are; off: the largest "      \
+      "part, "                                                                                     \
+      "neutral.",                                                                                  \
+      .absent = "on")                                                                              \
     X(SWITCH, standardise, "Attributes and targets to mean 0 and deviation 1.")                    \
     X(SWITCH, edge_sums, "Sums of edge features at their nodes.")                                  \
     X(INTEGER, degrees, "N", -1, 4096,                                                             \

@@ -1,6 +1,7 @@
 """Sets of small graphs, from arrays, SciPy, NetworkX, PyTorch Geometric, SMILES or files."""
 
 import dataclasses
+import json
 import numbers
 import warnings
 from collections.abc import Sequence
@@ -81,17 +82,29 @@ class Graph:
         )  # fmt: skip
 
     @classmethod
-    def from_smiles(cls, smiles: str, stereo: bool = False) -> "Graph":
+    def from_smiles(cls, smiles: str, stereo: bool = False, as_is: bool = False) -> "Graph":
         """A molecule. Nodes are its atoms but for hydrogen, edges its bonds. Labels of a node:
         atomic number, charge, hydrogens, and whether it is aromatic. Labels of an edge: 1, 2 or 3
         for a single, double or triple bond, 4 for an aromatic one, 0 for another. With `stereo` the
         last label of a node is 2 or 3 where its neighbours turn one way or the other, and that of a
-        double bond 5 or 6 where they are on opposite sides or on one.
+        double bond 5 or 6 where they are on opposite sides or on one. The largest part of a salt
+        is kept, protons make it neutral, isotopes are ignored, unless it is taken `as_is`.
 
         >>> tasks.Graph.from_smiles("CC=O").edge_labels.ravel()
         array([1, 2], dtype=int32)
         """
-        return cls._of_molecule(_molecules([smiles], stereo), 0)
+        return cls._of_molecules([smiles], stereo, as_is)[0]
+
+    @classmethod
+    def _of_molecules(cls, molecules, stereo=False, as_is=False, skip=False):
+        """SMILES and molecules of RDKit, which pass through SMILES that RDKit writes; their nodes
+        are in its order. With `skip` those that cannot be read are None."""
+        texts, orders = zip(*(_smiles_of(molecule) for molecule in molecules))
+        read, kept = _molecules(texts, stereo, as_is, skip)
+        graphs: list = [None] * len(texts)
+        for i, place in enumerate(kept):
+            graphs[place] = cls._of_molecule(read, i)._ordered(orders[place])
+        return graphs
 
     @classmethod
     def _of_molecule(cls, s, i):
@@ -103,20 +116,13 @@ class Graph:
         once = ends[:, 0] < ends[:, 1]
         return cls(ends[once], node_labels=nodes[n].copy(), edge_labels=label[once])
 
-    @classmethod
-    def _of_rdkit(cls, molecule):
-        """A molecule of RDKit, atoms in its order."""
-        kinds = {"SINGLE": 1, "DOUBLE": 2, "TRIPLE": 3, "AROMATIC": 4}
-        bonds = list(molecule.GetBonds())
-        labels = [[kinds.get(bond.GetBondType().name, 0)] for bond in bonds]
-        return cls(
-            [[bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()] for bond in bonds],
-            node_labels=[
-                [a.GetAtomicNum(), a.GetFormalCharge(), a.GetTotalNumHs(), int(a.GetIsAromatic())]
-                for a in molecule.GetAtoms()
-            ],
-            edge_labels=numpy.array(labels, dtype="i4").reshape(-1, 1),
-        )
+    def _ordered(self, order):
+        """With nodes in the order of these numbers, where each has one."""
+        if order is not None and len(order) == self.nodes:
+            now = numpy.argsort(order)
+            self.node_labels = self.node_labels[now]
+            self.edges = numpy.argsort(now)[self.edges]
+        return self
 
     @classmethod
     def of(cls, graph, number=0) -> "Graph":
@@ -126,12 +132,10 @@ class Graph:
             return graph
         if graph is None or isinstance(graph, float):
             raise BasinError(f"graph {number} is {graph}, expected a graph or SMILES")
-        if isinstance(graph, str):
-            return cls.from_smiles(graph)
+        if isinstance(graph, str) or hasattr(graph, "GetBonds"):
+            return cls._of_molecules([graph])[0]
         if hasattr(graph, "edge_index"):
             return cls._of_geometric(graph)
-        if hasattr(graph, "GetBonds"):
-            return cls._of_rdkit(graph)
         if hasattr(graph, "nodes") and hasattr(graph, "edges"):
             for what, data in (("node", graph.nodes(data=True)), ("edge", graph.edges(data=True))):
                 names = sorted({str(name) for entry in data for name in entry[-1]})
@@ -157,19 +161,35 @@ class Graph:
         return cls(array_of_any(data.edge_index).T, int(data.num_nodes), **given)
 
 
-def _molecules(smiles, stereo=False):
-    """A set of all these; an error names those that cannot be read."""
+def _smiles_of(molecule):
+    """Text of a molecule; of RDKit also the numbers of its atoms but for hydrogen, as written."""
+    if isinstance(molecule, str):
+        return molecule, None
+    from rdkit import Chem  # whose molecule it is
+
+    molecule = Chem.RemoveHs(molecule, sanitize=False)
+    text = Chem.MolToSmiles(molecule)
+    order = json.loads(molecule.GetProp("_smilesAtomOutputOrder").replace(",]", "]"))
+    return text, [i for i in order if molecule.GetAtomWithIdx(i).GetAtomicNum() != 1]
+
+
+def _molecules(smiles, stereo=False, as_is=False, skip=False):
+    """A set of all these, and the places of those that were read; an error names the others, with
+    `skip` a warning."""
     texts = [ffi.new("char[]", str(text).encode()) for text in smiles]
     given = ffi.new("char *[]", texts)
-    options = sized("basin_graphset_options", text=given, count=len(texts), stereo=stereo)
+    options = sized(
+        "basin_graphset_options", text=given, count=len(texts), stereo=stereo, as_is=as_is
+    )
     pointer = ffi.new("basin_graphset *")
     check(lib.basin_graphset_read, pointer, ffi.NULL, options)
     pointer = owned(pointer, lib.basin_graphset_free)
-    if pointer.graphs < len(texts):
+    if pointer.graphs < len(texts) and not skip:
         note = ffi.string(pointer.note).decode(errors="replace").splitlines()
         bad = [line for line in note if line.startswith(("molecule ", "and "))]
-        raise BasinError("\n".join(["not all are SMILES:", *bad]))
-    return pointer
+        raise BasinError("\n".join(["not all are SMILES (GraphSet(.., skip=True)):", *bad]))
+    _warn_of(pointer)
+    return pointer, [pointer.line[i] for i in range(pointer.graphs)]
 
 
 def _warn_of(molecules):
@@ -210,7 +230,9 @@ def _columns(values, dtype, what):
 
 class GraphSet:
     """Many small graphs: what graph estimators learn from. They make one of any list of graphs;
-    read() takes one from files.
+    read() takes one from files. `stereo` and `as_is` of molecules as in Graph.from_smiles; with
+    `skip` SMILES that cannot be read are left out, with a warning: `kept` has the places of the
+    others, whose classes or targets stay. `binary` targets are yes, 1, or no, 0.
 
     >>> len(tasks.GraphSet([[[0, 1], [1, 2]], [[0, 1]]]))
     2
@@ -218,17 +240,24 @@ class GraphSet:
 
     def __init__(
         self, graphs: Any, directed: bool = False, *, classes: Any = None, targets: Any = None,
-        stereo: bool = False,
+        stereo: bool = False, as_is: bool = False, skip: bool = False, binary: bool = False,
     ) -> None:  # fmt: skip
         ones = ("edge_index", "nodes", "tocoo")  # of what is one graph
         if isinstance(graphs, str) or any(hasattr(graphs, name) for name in ones):
             raise BasinError(f"one graph, {graphs!r:.60}, expected a list of them")
         graphs = list(graphs)
-        molecules = all(isinstance(g, str) or hasattr(g, "GetBonds") for g in graphs)
-        if graphs and all(isinstance(graph, str) for graph in graphs):  # at once, which is faster
-            read = _molecules(graphs, stereo)
-            _warn_of(read)
-            graphs = [Graph._of_molecule(read, i) for i in range(len(graphs))]
+        molecules = bool(graphs) and all(
+            isinstance(g, str) or hasattr(g, "GetBonds") for g in graphs
+        )
+        self.kept = numpy.arange(len(graphs))
+        if molecules:  # at once, which is faster
+            read = Graph._of_molecules(graphs, stereo, as_is, skip)
+            self.kept = numpy.array([i for i, graph in enumerate(read) if graph is not None])
+            graphs = [read[i] for i in self.kept]
+        if len(self.kept) < len(classes if classes is not None else ()):
+            classes = numpy.ascontiguousarray(classes[self.kept])
+        if len(self.kept) < len(targets if targets is not None else ()):
+            targets = numpy.ascontiguousarray(targets[self.kept])
         self.graphs = [Graph.of(graph, i) for i, graph in enumerate(graphs)]
         count = len(self.graphs)
         if not count:
@@ -241,7 +270,7 @@ class GraphSet:
         fields: dict = {
             "graphs": count, "nodes": _data("int64_t *", nodes), "edges": edges.shape[1],
             "from": _data("int64_t *", edges[0]), "to": _data("int64_t *", edges[1]),
-            "undirected": not directed, "molecules": molecules,
+            "undirected": not directed, "molecules": molecules, "binary": binary,
         }  # fmt: skip
         for name in ("node_attribute", "node_label", "edge_attribute", "edge_label"):
             keep[name] = self._joined(name + "s")
@@ -259,18 +288,30 @@ class GraphSet:
     @classmethod
     def read(
         cls, path: Any, *, smiles: str | None = None, target: Any = None, ids: str | None = None,
-        stereo: bool = False, values: bool = False,
+        stereo: bool = False, values: bool = False, as_is: bool = False,
+        replicates: str = "keep",
     ) -> "GraphSet":  # fmt: skip
         """A TUDataset folder or zip, or a packed set, with its classes or values; or a table of
         molecules (CSV, TSV, SDF), as the program reads it: columns `smiles` and `ids` have usual
         names where they are not given, `target` is a column, or a list of them, to learn (`values`:
-        few whole numbers are values, not classes). What was left out is a warning."""
+        few whole numbers are values, not classes). `replicates` "mean" makes one molecule of all
+        its copies. What was left out is a warning."""
+        if replicates not in ("keep", "mean"):
+            raise BasinError(f"replicates {replicates!r}, expected 'keep' or 'mean'")
         self = cls.__new__(cls)
         self.graphs = None
         targets = [target] if isinstance(target, str) else list(target or [])
         given = {"smiles": smiles, "id": ids, "target": "\n".join(targets)}
         texts = {key: ffi.new("char[]", str(text).encode()) for key, text in given.items() if text}
-        options = sized("basin_graphset_options", stereo=stereo, values=values, **texts)
+        merge = replicates == "mean"
+        options = sized(
+            "basin_graphset_options",
+            stereo=stereo,
+            values=values,
+            as_is=as_is,
+            merge=merge,
+            **texts,
+        )
         self._take(lambda s: check(lib.basin_graphset_read, s, path_of(path), options))
         if self.pointer.note:
             _warn_of(self.pointer)
@@ -278,6 +319,18 @@ class GraphSet:
 
     def __len__(self):
         return self.pointer.graphs
+
+    @property
+    def copies(self) -> numpy.ndarray:
+        """[graphs] the first graph that is equal to each, such as groups for scikit-learn's
+        GroupKFold: copies on both sides of a split make scores too good.
+
+        >>> tasks.GraphSet(["CCO", "CN", "OCC"]).copies
+        array([0, 1, 0])
+        """
+        first = numpy.zeros(len(self), "i8")
+        check(lib.basin_graphset_copies, _data("int64_t *", first), self.pointer)
+        return first
 
     def __repr__(self):
         return f"<basin set of {len(self)} graphs>"

@@ -122,8 +122,9 @@ class _GraphEstimator(Estimator):
         return graphs if isinstance(graphs, GraphSet) else self._made(graphs, self.settings_)
 
     def _made(self, graphs, settings=None, **labels):
-        stereo = (settings or dict(self._settings()))["stereo"]
-        return GraphSet(graphs, self.directed, stereo=bool(stereo), **labels)
+        settings = settings or dict(self._settings())
+        how = {name: bool(settings[name]) for name in ("stereo", "as_is")}
+        return GraphSet(graphs, self.directed, **how, **labels)
 
     def _check_target(self, expected, found):
         if lib.basin_graphs_get_info(self._fitted()).target != expected:
@@ -212,7 +213,8 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
     Geometric, SMILES, molecules of RDKit), or a GraphSet. `validation` is the part that
     chooses the epoch, 0 for none: then the last one is kept. With `directed` an edge goes one way.
     For molecules (SMILES, RDKit) it is the mean of 5 models, unless `members` is given, and of
-    what it remembers of training molecules (`near`).
+    what it remembers of training molecules (`near`). Several yes-or-no targets, learnt together,
+    are y [graphs, targets] of 0 and 1, NaN where one is not known.
 
     >>> rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 15)]
     >>> stars = [[[0, i] for i in range(1, n)] for n in range(5, 15)]
@@ -228,14 +230,19 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
         if isinstance(graphs, GraphSet):
             if y is not None:
                 raise BasinError("y beside a GraphSet, which has its own classes")
-            if graphs.pointer.task != lib.BASIN_GRAPHS_CLASSES:
+            if graphs.pointer.task != lib.BASIN_GRAPHS_CLASSES and not graphs.pointer.binary:
                 raise BasinError(
                     "a set of values, or of nodes; GraphClassifier needs classes of graphs"
                 )
             self._fit(graphs)
             self._opened()
             return self
-        known = _classes(_own_target(graphs, y, self), len(graphs))
+        y = _own_target(graphs, y, self)
+        if getattr(y, "ndim", 1) == 2 or (len(y) and isinstance(y[0], (list, tuple))):
+            self._fit(self._made(graphs, targets=_targets(y, len(graphs)), binary=True))
+            self._opened()
+            return self
+        known = _classes(y, len(graphs))
         if known.dtype.kind == "f" and not numpy.array_equal(known, numpy.rint(known)):
             raise BasinError("Unknown label type: y is continuous, expected classes")
         if known.dtype.kind == "f":
@@ -251,6 +258,9 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
         return self
 
     def _opened(self):
+        if self._several():
+            self.classes_ = numpy.arange(2)
+            return
         self._check_target(lib.BASIN_GRAPHS_CLASSES, "values, or of nodes")
         info = lib.basin_graphs_get_info(self._fitted())
         values = ffi.buffer(info.class_value, 8 * info.columns)
@@ -259,29 +269,45 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
             words = (ffi.string(info.column[i]) for i in range(info.columns))
             self.classes_ = numpy.array([word.decode(errors="replace") for word in words])
 
+    def _several(self):
+        """Whether it has several yes-or-no targets."""
+        return lib.basin_graphs_get_info(self._fitted()).binary
+
     def predict_proba(self, graphs: Any) -> numpy.ndarray:
-        """[graphs, classes], in the order of classes_."""
+        """[graphs, classes], in the order of classes_; with several yes-or-no targets
+        [graphs, targets], the probability of yes."""
         return self._predict(graphs)["output"]
 
     def predict(self, graphs: Any) -> numpy.ndarray:
-        """The likeliest class of each graph."""
+        """The likeliest class of each graph; with several targets [graphs, targets] of 1 or 0."""
+        if self._several():
+            return (self.predict_proba(graphs) >= 0.5).astype(int)
         likeliest = self.predict_proba(graphs).argmax(axis=1)
         return self.classes_[likeliest]
 
     def predict_set(self, graphs: Any, coverage: float = 0.9) -> numpy.ndarray:
         """Conformal sets, [graphs, classes] of booleans in the order of classes_: of the graphs of
         each class, `coverage` have theirs in the set, where graphs are of the kind that training
-        validated on. The likeliest class is always in it."""
-        return self._bounds(graphs, coverage)[0] > 0
+        validated on. The likeliest class is always in it. With several targets
+        [graphs, targets, 2]: whether it has no, and yes."""
+        low, high = self._bounds(graphs, coverage)
+        return numpy.stack([low, high], 2) > 0 if self._several() else low > 0
 
     def decision_function(self, graphs: Any) -> numpy.ndarray:
-        """Logarithms of the probabilities; for two classes the second's over the first's."""
+        """Logarithms of the probabilities; for two classes the second's over the first's, with
+        several targets those of yes over no."""
+        if self._several():
+            p = self.predict_proba(graphs).astype("f8").clip(1e-30, 1 - 1e-12)
+            return numpy.log(p / (1 - p))
         logits = numpy.log(numpy.maximum(self.predict_proba(graphs), 1e-30))
         return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
 
     def score(self, graphs: Any, y: Any) -> float:
-        """The part of the graphs whose class is right."""
+        """The part of the graphs whose class is right, or of known answers."""
         found = self.predict(graphs)
+        if self._several():
+            known = _targets(y, len(found))
+            return float(numpy.mean((found == known)[~numpy.isnan(known)]))
         return float(numpy.mean(found == _classes(y, len(found))))
 
 

@@ -167,6 +167,13 @@ static basin_status take_targets(basin_graphset *set, const basin_graphset_array
                 : a->target   ? BASIN_GRAPHS_VALUES
                               : BASIN_GRAPHS_CLASSES;
     set->targets = a->targets;
+    set->binary = a->binary && a->target;
+    for (int64_t i = 0; set->binary && i < a->graphs * a->targets; i++)
+        if (a->target[i] != 0 && a->target[i] != 1 && !isnan(a->target[i]))
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: target %lld of graph %lld is %g; expected 0, 1 or NaN",
+                              set->name, (long long)(i % a->targets), (long long)(i / a->targets),
+                              (double)a->target[i]);
     if (a->graph_class) return take_classes(set, a->graph_class, set->graphs, error);
     if (a->node_class) return take_classes(set, a->node_class, set->nodes, error);
     return take_reals(&set->target, a->target, a->targets, (rows){set->graphs, set->graphs, NULL},

@@ -39,12 +39,14 @@ typedef struct basin_bond {
 
 typedef struct basin_molecule {
     int32_t atoms, bonds, rings, parts;
-    int dimensions;      /* of the points of its atoms; 0: these have none */
-    basin_atom *atom;    /* [atoms] */
-    basin_bond *bond;    /* [bonds] */
-    int32_t *start;      /* [atoms + 1] of each atom's in link */
-    int32_t *link;       /* [2 bonds] numbers of bonds */
-    int32_t *ring_start; /* [rings + 1] of each ring's in ring_bond and ring_atom */
+    bool standard;         /* set by the caller: it is brought to standard form (sanitise.c), */
+    bool cut, neutralised; /* by leaving out parts, by protons */
+    int dimensions;        /* of the points of its atoms; 0: these have none */
+    basin_atom *atom;      /* [atoms] */
+    basin_bond *bond;      /* [bonds] */
+    int32_t *start;        /* [atoms + 1] of each atom's in link */
+    int32_t *link;         /* [2 bonds] numbers of bonds */
+    int32_t *ring_start;   /* [rings + 1] of each ring's in ring_bond and ring_atom */
     int32_t *ring_bond, *ring_atom;
     size_t atom_capacity, bond_capacity, start_capacity, link_capacity, ring_capacity;
     size_t ring_bond_capacity, ring_atom_capacity;

@@ -16,7 +16,7 @@ static const char molecules[] = "molecules";
 enum { MAX_TARGETS = 1024, SHOWN = 100, CLASSES = 10 };
 
 /* What is worth a note, and how many molecules have it. */
-enum { SALT, WILD, STEREO, ISOTOPE, UNKNOWN, COMMA, FACTS };
+enum { SALT, NEUTRAL, WILD, STEREO, ISOTOPE, UNKNOWN, COMMA, FACTS };
 
 typedef struct reading {
     const char *path;
@@ -64,7 +64,7 @@ static basin_status reserve(reading *r, basin_error *error) {
 
 static void count_facts(reading *r) {
     const basin_molecule *m = &r->molecule;
-    bool has[FACTS] = {[SALT] = m->parts > 1};
+    bool has[FACTS] = {[SALT] = m->parts > 1 || m->cut, [NEUTRAL] = m->neutralised};
     for (int32_t i = 0; i < m->atoms; i++) {
         has[WILD] |= !m->atom[i].number;
         has[STEREO] |= m->dimensions ? m->atom[i].turn > 0 : m->atom[i].chiral;
@@ -433,8 +433,10 @@ static basin_status settle_copies(basin_graphset *set, reading *r, basin_error *
 }
 
 static void put_notes(reading *r) {
-    static const char *const what[FACTS] = {
-        [SALT] = "are of several parts, such as salts; all parts are read as one graph",
+    const char *const what[FACTS] = {
+        [SALT] = r->spec->as_is ? "are of several parts, such as salts; all are read as one graph"
+                                : "are of several parts, such as salts; the largest is kept",
+        [NEUTRAL] = "are charged by protons, more or less, and neutralised",
         [WILD] = "have wildcards (*), which are atoms of number 0",
         [STEREO] = "have stereochemistry, which is not used (stereo is off)",
         [ISOTOPE] = "have isotopes, which are not used",
@@ -531,6 +533,7 @@ basin_status basin_molecules_read(basin_graphset *set, const char *path,
                                   const basin_graphset_options *options, basin_error *error) {
     BASIN_AT_EXIT(reading_free)
     reading r = {.path = path, .spec = options, .id = -1, .flags = true};
+    r.molecule.standard = !options->as_is;
     for (int t = 0; t < MAX_TARGETS; t++) r.whole[t] = true;
     if (!(r.note = basin_memory_file_open(&r.notes))) return basin_fail_memory(error, molecules);
     BASIN_TRY(read_all(&r, error));

@@ -1,7 +1,9 @@
 /* From atoms as written to one form of each molecule, by the rules of RDKit's sanitisation:
  * explicit hydrogens become counts, nitro groups and the like get charges, hydrogens are implied by
  * valences, aromatic bonds get a Kekule structure, which must exist, and aromaticity is perceived
- * anew from it, so that Kekule and aromatic SMILES of a molecule are one. */
+ * anew from it, so that Kekule and aromatic SMILES of a molecule are one. In standard form only the
+ * largest part is left, neutral where protons make it so. */
+#include "base/hash.h"
 #include "base/try.h"
 #include "tasks/graphs/set/molecule.h"
 
@@ -91,28 +93,26 @@ static bool marks_side(const basin_molecule *m, const basin_bond *own, int32_t h
     return own->mark && twofold && !other;
 }
 
+/* In standard form also deuterium, and an alkali metal that is bound instead of hydrogen. */
 static bool is_merged(const basin_molecule *m, int32_t i) {
     const basin_atom *a = &m->atom[i];
-    if (a->number != 1 || a->charge || a->isotope || a->hydrogens || degree(m, i) != 1)
-        return false;
+    if (a->charge || a->hydrogens || degree(m, i) != 1) return false;
     const basin_bond *b = bond_at(m, m->start[i]);
     int32_t heavy = basin_bond_other(b, i);
-    return b->order == 1 && m->atom[heavy].number > 1 && !marks_side(m, b, heavy);
+    if (a->number != 1)
+        return m->standard && b->order == 1 && memchr("\3\13\23\45\67", a->number, 5) &&
+               memchr("\7\10\20", m->atom[heavy].number, 3);
+    return (m->standard || !a->isotope) && b->order == 1 && m->atom[heavy].number > 1 &&
+           !marks_side(m, b, heavy);
 }
 
-static basin_status merge_hydrogens(basin_molecule *m, basin_error *error) {
-    bool any = false;
-    for (int32_t i = 0; i < m->atoms && !any; i++) any = m->atom[i].number == 1 && is_merged(m, i);
-    if (!any) return BASIN_OK;
-    BASIN_SCRATCH_RAW(int32_t, now, m->atoms, a_molecule, error);
-    int32_t atoms = 0, bonds = 0;
-    for (int32_t i = 0; i < m->atoms; i++) now[i] = is_merged(m, i) ? -1 : atoms++;
+/* Leaves out the atoms whose new number is -1. */
+static basin_status renumber(basin_molecule *m, const int32_t *now, int32_t atoms,
+                             basin_error *error) {
+    int32_t bonds = 0;
     for (int32_t i = 0; i < m->bonds; i++) {
         basin_bond b = m->bond[i];
-        basin_atom *heavy = now[b.a] < 0 ? &m->atom[b.b] : now[b.b] < 0 ? &m->atom[b.a] : NULL;
-        bool counted = heavy && (heavy->fixed || (heavy->aromatic && heavy->number != 6));
-        if (counted && heavy->hydrogens < UINT8_MAX) heavy->hydrogens++;
-        if (heavy) continue;
+        if (now[b.a] < 0 || now[b.b] < 0) continue;
         b.a = now[b.a], b.b = now[b.b];
         m->bond[bonds++] = b;
     }
@@ -120,6 +120,37 @@ static basin_status merge_hydrogens(basin_molecule *m, basin_error *error) {
         if (now[i] >= 0) m->atom[now[i]] = m->atom[i];
     m->atoms = atoms, m->bonds = bonds;
     return basin_molecule_link(m, error);
+}
+
+/* The side that a hydrogen is on says on which another neighbour of its atom is. */
+static void hand_mark(basin_molecule *m, const basin_bond *own, int32_t heavy) {
+    for (int32_t k = m->start[heavy]; k < m->start[heavy + 1] && own->mark; k++) {
+        basin_bond *b = bond_at(m, k);
+        if (b == own || b->order != 1 || b->mark) continue;
+        bool alike = (own->a == heavy) != (b->a == heavy);
+        b->mark = alike ? own->mark : own->mark == '/' ? '\\' : '/';
+        return;
+    }
+}
+
+static basin_status merge_hydrogens(basin_molecule *m, basin_error *error) {
+    bool any = false;
+    for (int32_t i = 0; i < m->atoms && !any; i++) any = is_merged(m, i);
+    if (!any) return BASIN_OK;
+    BASIN_SCRATCH_RAW(int32_t, now, m->atoms, a_molecule, error);
+    int32_t atoms = 0;
+    for (int32_t i = 0; i < m->atoms; i++) {
+        now[i] = is_merged(m, i) ? -1 : atoms++;
+        m->neutralised = m->neutralised || (now[i] < 0 && m->atom[i].number > 1);
+    }
+    for (int32_t i = 0; i < m->bonds; i++) {
+        const basin_bond *b = &m->bond[i];
+        basin_atom *heavy = now[b->a] < 0 ? &m->atom[b->b] : now[b->b] < 0 ? &m->atom[b->a] : NULL;
+        bool counted = heavy && (heavy->fixed || (heavy->aromatic && heavy->number != 6));
+        if (counted && heavy->hydrogens < UINT8_MAX) heavy->hydrogens++;
+        if (heavy) hand_mark(m, b, (int32_t)(heavy - m->atom));
+    }
+    return renumber(m, now, atoms, error);
 }
 
 /* ---- charges that are implied ---- */
@@ -212,6 +243,111 @@ static basin_status imply_hydrogens(basin_molecule *m, int32_t i, basin_error *e
     if (!*list) return too_many(m, i, valence, error);
     int left = *list - '0' - valence - a->radicals; /* of molblocks, which state these */
     if (*list != '+' && left > 0) a->hydrogens = (uint8_t)(a->hydrogens + left);
+    return BASIN_OK;
+}
+
+/* ---- the largest part ---- */
+
+/* What is larger: with carbon, of more atoms (hydrogens among them), heavier; then by what is
+ * around the atoms, which does not depend on how the molecule is written. */
+typedef struct part_size {
+    int64_t carbon, atoms, mass;
+    uint64_t colours;
+} part_size;
+
+static bool is_larger(const part_size *a, const part_size *b) {
+    if (a->carbon != b->carbon) return a->carbon > b->carbon;
+    if (a->atoms != b->atoms) return a->atoms > b->atoms;
+    return a->mass != b->mass ? a->mass > b->mass : a->colours > b->colours;
+}
+
+static basin_status keep_largest(basin_molecule *m, basin_error *error) {
+    int32_t n = m->atoms, largest = 0, count = 0;
+    BASIN_SCRATCH_RAW(int32_t, part, 2 * n, a_molecule, error); /* -1: not yet */
+    BASIN_SCRATCH_RAW(uint64_t, colour, 2 * n, a_molecule, error);
+    BASIN_SCRATCH(part_size, size, n, a_molecule, error);
+    int32_t *list = part + n;
+    for (int32_t i = 0; i < n; i++)
+        part[i] = -1, colour[i] = (uint64_t)m->atom[i].number << 8 | m->atom[i].hydrogens;
+    basin_molecule_refine(colour, m, NULL, false, 8);
+    for (int32_t i = 0; i < n; i++) {
+        if (part[i] >= 0) continue;
+        int32_t end = 0;
+        part[list[end++] = i] = count;
+        for (int32_t at = 0; at < end; at++) {
+            part_size *own = &size[count];
+            own->carbon |= m->atom[list[at]].number == 6;
+            own->atoms += 1 + m->atom[list[at]].hydrogens, own->mass += m->atom[list[at]].number;
+            own->colours += basin_hash_pair(colour[list[at]], 0);
+            for (int32_t k = m->start[list[at]]; k < m->start[list[at] + 1]; k++) {
+                int32_t to = basin_bond_other(bond_at(m, k), list[at]);
+                if (part[to] < 0) part[list[end++] = to] = count;
+            }
+        }
+        if (is_larger(&size[count], &size[largest])) largest = count;
+        count++;
+    }
+    if (count < 2) return BASIN_OK;
+    m->cut = true;
+    int32_t atoms = 0;
+    for (int32_t i = 0; i < n; i++) list[i] = part[i] == largest ? atoms++ : -1;
+    return renumber(m, list, atoms, error);
+}
+
+/* ---- charges that protons explain ---- */
+
+/* Whether a neighbour has a charge of this sign that no hydrogen explains, as in nitro groups. */
+static bool is_beside(const basin_molecule *m, int32_t i, int sign) {
+    for (int32_t k = m->start[i]; k < m->start[i + 1]; k++) {
+        const basin_atom *a = &m->atom[basin_bond_other(bond_at(m, k), i)];
+        if (a->charge * sign > 0 && (sign < 0 || !a->hydrogens)) return true;
+    }
+    return false;
+}
+
+static bool can_take_proton(const basin_molecule *m, int32_t i) {
+    const basin_atom *a = &m->atom[i];
+    if (a->charge >= 0 || is_beside(m, i, 1)) return false;
+    return a->aromatic ||
+           strchr(valences_of(a->number), '0' + valence_halves(m, i) / 2 - a->charge);
+}
+
+static void set_neutral(basin_molecule *m, int32_t i, int protons) {
+    basin_atom *a = &m->atom[i];
+    a->charge = (int16_t)(a->charge + protons), a->hydrogens = (uint8_t)(a->hydrogens + protons);
+    a->fixed = m->neutralised = true;
+    if (a->number == 7) a->turn = 0, a->chiral = false; /* an amine turns over */
+}
+
+/* Acids get their protons and ammonium gives its away; as many negative charges as there are
+ * positive ones without hydrogen stay, those of the highest ranks. */
+static basin_status neutralise(basin_molecule *m, basin_error *error) {
+    int64_t quaternary = 0, negative = 0;
+    bool any = false;
+    for (int32_t i = 0; i < m->atoms; i++) any = any || m->atom[i].charge;
+    if (!any) return BASIN_OK;
+    BASIN_SCRATCH_RAW(uint64_t, colour, 2 * m->atoms, a_molecule, error);
+    for (int32_t i = 0; i < m->atoms; i++) {
+        const basin_atom *a = &m->atom[i];
+        colour[i] = (uint64_t)a->number << 16 | (uint64_t)a->hydrogens << 8 | (a->charge & 255);
+        if (a->charge > 0 && !a->hydrogens && !is_beside(m, i, -1)) quaternary += a->charge;
+        if (can_take_proton(m, i)) negative -= a->charge;
+    }
+    basin_molecule_refine(colour, m, NULL, false, 16);
+    while (negative > quaternary) {
+        int32_t first = -1;
+        for (int32_t i = 0; i < m->atoms; i++)
+            if (can_take_proton(m, i) && (first < 0 || colour[i] < colour[first])) first = i;
+        if (first < 0) break;
+        negative += m->atom[first].charge;
+        set_neutral(m, first, -m->atom[first].charge);
+    }
+    for (int32_t i = 0; i < m->atoms; i++) {
+        const basin_atom *a = &m->atom[i];
+        bool base = memchr("\7\10\17\20\42", a->number, 5) != NULL;
+        if (base && a->charge > 0 && a->hydrogens >= a->charge && !is_beside(m, i, -1))
+            set_neutral(m, i, -a->charge);
+    }
     return BASIN_OK;
 }
 
@@ -566,11 +702,14 @@ static basin_status find_aromatic(basin_molecule *m, basin_error *error) {
 }
 
 basin_status basin_molecule_sanitise(basin_molecule *m, basin_error *error) {
+    m->cut = m->neutralised = false;
     BASIN_TRY(basin_molecule_link(m, error));
     BASIN_TRY(merge_hydrogens(m, error));
     for (int32_t i = 0; i < m->atoms; i++) separate_charges(m, i);
     for (int32_t i = 0; i < m->atoms; i++) find_dative(m, i);
     for (int32_t i = 0; i < m->atoms; i++) BASIN_TRY(imply_hydrogens(m, i, error));
+    if (m->standard) BASIN_TRY(keep_largest(m, error));
+    if (m->standard) BASIN_TRY(neutralise(m, error));
     BASIN_TRY(basin_molecule_find_rings(m, error));
     BASIN_TRY(kekulise(m, error));
     for (int32_t i = 0; i < m->atoms; i++) find_radicals(m, i);

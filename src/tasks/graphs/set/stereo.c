@@ -22,7 +22,7 @@ static uint8_t turn_of(const basin_molecule *m, int32_t own) {
         if (b->a != own && b->b != own) continue;
         if (count == NEIGHBOURS) return 0;
         int32_t other = basin_bond_other(b, own);
-        bool merged = m->atom[other].number == 1 && !m->atom[other].isotope;
+        bool merged = m->atom[other].number == 1 && (m->standard || !m->atom[other].isotope);
         seen[count].place = b->place[b->b == own];
         seen[count++].number = merged ? -1 : other;
     }

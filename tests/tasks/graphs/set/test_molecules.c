@@ -150,6 +150,8 @@ TEST(stereo) {
         {"F/C(Cl)=C(/Cl)F", {0, 0}, {0, 1}},
         {"C/C=C1/CCCCN1", {0, 0}, {0, 1}},
         {"C/C=C/1CCCCN1", {0, 0}, {1, 0}},
+        {"[H]/C(F)=C(/[H])Cl", {0, 0}, {1, 0}},
+        {"[H]/C(F)=C(\\[H])Cl", {0, 0}, {0, 1}},
     };
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
@@ -460,6 +462,32 @@ TEST(stereo_of_molblocks) {
         assert_ok(basin_molecule_find_stereo(&other, &failure));
         assert_int_equal(m.atom[1].turn, other.atom[1].turn);
         assert_int_equal(m.bond[1].stereo, other.bond[1].stereo);
+    }
+}
+
+/* As RDKit's LargestFragmentChooser and Uncharger give them, with deuterium as hydrogen. */
+TEST(standard_form) {
+    static const char *const pairs[][2] = {
+        {"[Na+].[O-]C(=O)c1ccccc1", "OC(=O)c1ccccc1"},
+        {"[Na]OC(=O)c1ccccc1", "OC(=O)c1ccccc1"},
+        {"O.Cl.C[NH2+]CC.[Cl-]", "CNCC"},
+        {"[NH3+]CC(=O)[O-]", "NCC(=O)O"},
+        {"C[N+](C)(C)CC(=O)[O-]", "C[N+](C)(C)CC(=O)[O-]"},
+        {"[O-]c1ccc([N+](=O)[O-])cc1", "Oc1ccc([N+](=O)[O-])cc1"},
+        {"C[n+]1ccccc1.[I-]", "C[n+]1ccccc1"},
+        {"c1[nH+]c[nH]c1", "c1nc[nH]c1"},
+        {"[2H]C([2H])([2H])O", "CO"},
+        {"C[N+]#[C-]", "C[N+]#[C-]"},
+        {"F[B-](F)(F)F.[Na+]", "F[B-](F)(F)F"},
+    };
+    char text[300], expected[300];
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        BASIN_AT_EXIT(basin_molecule_free) basin_molecule m = {.standard = true}, plain = {0};
+        assert_ok(basin_molecule_read(&m, pairs[i][0], &failure));
+        assert_ok(basin_molecule_read(&plain, pairs[i][1], &failure));
+        print(expected, sizeof expected, &plain);
+        assert_string_equal(print(text, sizeof text, &m), expected);
+        assert_int_equal(m.parts, 1);
     }
 }
 
