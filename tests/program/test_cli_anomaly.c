@@ -91,6 +91,7 @@ TEST(attention_without_a_share_is_not_printed) {
     fclose(file);
     char *share = memmem(bytes, size, key, sizeof key - 1);
     assert_true(share && size < sizeof bytes);
+    *(char *)memmem(bytes, size, "basin.digests", 13) = 'B'; /* as of a file without any */
     for (share += sizeof key - 1; *share != '"'; share++)
         if (*share != '.') *share = '0';
     assert_int_equal(file_put(folder_path(path, state, "none.safetensors"), bytes, size), 0);

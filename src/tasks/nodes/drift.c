@@ -1,7 +1,7 @@
 /* Drift of columns against training; see nodes.h. */
 #include "base/bundle.h"
 #include "base/sort.h"
-#include "tasks/nodes/net.h"
+#include "tasks/nodes/near.h"
 
 enum { EDGES = BASIN_DRIFT_EDGES, BINS = BASIN_DRIFT_BINS };
 /* Nodes and edges that are looked at, at most; values that set edges; that can show drift. */
@@ -68,6 +68,44 @@ static basin_status read_edges(column_values *v, const basin_network *network, i
             for (int64_t c = 0; c < width; c++) v->value[c * v->count + kept] = column[c];
             kept++;
         }
+    return BASIN_OK;
+}
+
+/* The same of single nodes of a network that grows. */
+static basin_status read_near_nodes(column_values *v, const basin_near_graph *g,
+                                    const int64_t *node, int64_t count, basin_error *error) {
+    int64_t features = g->base->feature ? g->base->features : 0;
+    int found = basin_network_main_relation(g->base), main = found < 0 ? 0 : found;
+    BASIN_TRY(values_new(v, features + 1, count, error));
+    for (int64_t i = 0; i < count; i++) {
+        const float *x = features ? basin_near_feature(g, node[i]) : NULL;
+        for (int64_t c = 0; c < features; c++) v->value[c * count + i] = x[c];
+        v->value[features * count + i] = (float)basin_near_sees(g, main, node[i], false).count;
+    }
+    return BASIN_OK;
+}
+
+static basin_status read_near_edges(column_values *v, const basin_near_graph *g,
+                                    const int64_t *node, int64_t count, basin_error *error) {
+    enum { MAX = 20000 };
+    const basin_facts *facts = &g->base->facts;
+    const basin_relation *r = main_relation(g->base);
+    int main = r ? (int)(r - g->base->relation) : 0;
+    int64_t width = r && r->fact ? basin_facts_width(facts) : 0, all = 0, seen = 0, kept = 0;
+    for (int64_t i = 0; i < count && width; i++)
+        all += basin_near_sees(g, main, node[i], false).count;
+    int64_t step = 1 + all / MAX;
+    BASIN_SCRATCH_RAW(float, column, width, "column statistics", error);
+    BASIN_TRY(values_new(v, width, (all + step - 1) / step, error));
+    for (int64_t i = 0; i < count && width; i++) {
+        basin_near_list list = basin_near_sees(g, main, node[i], false);
+        for (int64_t e = 0; e < list.count; e++) {
+            if (seen++ % step) continue;
+            basin_facts_columns(column, facts, basin_near_fact(&list, e, facts->count));
+            for (int64_t c = 0; c < width; c++) v->value[c * v->count + kept] = column[c];
+            kept++;
+        }
+    }
     return BASIN_OK;
 }
 
@@ -349,24 +387,17 @@ static int larger_first(const void *a, const void *b) {
 
 /* Few nodes may have enough edges; drift of nodes then says nothing. */
 static basin_status measure(basin_nodes_drift *drift, const basin_nodes_model *model,
-                            const basin_network *network, int64_t first, basin_error *error) {
+                            const basin_network *network, const column_values *nodes,
+                            const column_values *edges, basin_error *error) {
     const basin_nodes_reference *then = &model->reference;
-    BASIN_AT_EXIT(values_free) column_values nodes = {0}, edges = {0};
-    if (!then->node.rows || !model->schema)
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "the model does not say what its training's columns looked like; needs "
-                          "one trained by this version");
-    BASIN_TRY(basin_nodes_check_network(model, network, error));
     size_t max = model->schema->nodes.columns + 1 + (size_t)then->fact.rows;
     max += model->schema->edges.columns;
     BASIN_SCRATCH_RAW(float, sample, SAMPLE, "drift", error);
     BASIN_TRY(BASIN_NEW(&drift->column, max, "drift", error));
-    BASIN_TRY(read_nodes(&nodes, network, first, error));
-    BASIN_TRY(read_edges(&edges, network, first, error));
-    if (nodes.count < 1) return basin_fail(error, BASIN_BAD_VALUE, "%s: no nodes", network->path);
-    measurer of_nodes = {&then->node, &nodes, sample}, of_edges = {&then->fact, &edges, sample};
+    if (nodes->count < 1) return basin_fail(error, BASIN_BAD_VALUE, "%s: no nodes", network->path);
+    measurer of_nodes = {&then->node, nodes, sample}, of_edges = {&then->fact, edges, sample};
     BASIN_TRY(measure_nodes(drift, &of_nodes, model->schema, error));
-    if (edges.rows == then->fact.rows && edges.count) {
+    if (edges->rows == then->fact.rows && edges->count) {
         BASIN_TRY(measure_edges(drift, &of_edges, network, error));
         BASIN_TRY(measure_unknown(drift, &of_edges, model->schema, error));
     }
@@ -378,16 +409,44 @@ static basin_status measure(basin_nodes_drift *drift, const basin_nodes_model *m
     return BASIN_OK;
 }
 
+static basin_status drift_new(basin_nodes_drift **drift, const basin_nodes_model *model,
+                              int64_t nodes, basin_error *error) {
+    *drift = NULL;
+    if (!model->reference.node.rows || !model->schema)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "the model does not say what its training's columns looked like; needs "
+                          "one trained by this version");
+    BASIN_TRY(BASIN_NEW(drift, 1, "drift", error));
+    **drift = (basin_nodes_drift){.nodes = nodes, .few = nodes < FEW};
+    return BASIN_OK;
+}
+
+static basin_status drop(basin_nodes_drift **drift, basin_status status) {
+    if (status) basin_nodes_drift_free(*drift), *drift = NULL;
+    return status;
+}
+
 basin_status basin_nodes_drift_new(basin_nodes_drift **drift, const basin_nodes_model *model,
                                    const basin_network *network, int64_t first,
                                    basin_error *error) {
-    int64_t nodes = network->nodes - first;
-    *drift = NULL;
-    BASIN_TRY(BASIN_NEW(drift, 1, "drift", error));
-    **drift = (basin_nodes_drift){.nodes = nodes, .few = nodes < FEW};
-    BASIN_TRY_OR(measure(*drift, model, network, first, error),
-                 (basin_nodes_drift_free(*drift), *drift = NULL));
-    return BASIN_OK;
+    BASIN_AT_EXIT(values_free) column_values nodes = {0}, edges = {0};
+    BASIN_TRY(drift_new(drift, model, network->nodes - first, error));
+    basin_status status = basin_nodes_check_network(model, network, error);
+    if (!status) status = read_nodes(&nodes, network, first, error);
+    if (!status) status = read_edges(&edges, network, first, error);
+    if (!status) status = measure(*drift, model, network, &nodes, &edges, error);
+    return drop(drift, status);
+}
+
+basin_status basin_nodes_drift_near(basin_nodes_drift **drift, const basin_nodes_model *model,
+                                    const basin_near_graph *graph, const int64_t *node,
+                                    int64_t count, basin_error *error) {
+    BASIN_AT_EXIT(values_free) column_values nodes = {0}, edges = {0};
+    BASIN_TRY(drift_new(drift, model, count, error));
+    basin_status status = read_near_nodes(&nodes, graph, node, count, error);
+    if (!status) status = read_near_edges(&edges, graph, node, count, error);
+    if (!status) status = measure(*drift, model, graph->base, &nodes, &edges, error);
+    return drop(drift, status);
 }
 
 void basin_nodes_drift_free(basin_nodes_drift *drift) {

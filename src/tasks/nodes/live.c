@@ -1,11 +1,13 @@
 /* Single nodes of a network that grows; see nodes.h. */
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/sized.h"
+#include "base/sort.h"
 #include "tasks/nodes/near.h"
 
-enum { CAP_NODES = 1024, CAP_EDGES = 32768 };
+enum { CAP_NODES = 1024, CAP_EDGES = 32768, RECENT = 4096 };
 
 struct basin_nodes_live {
     const basin_nodes_model *model;
@@ -14,7 +16,8 @@ struct basin_nodes_live {
     basin_near_graph graph;
     basin_near_rows rows;
     basin_near_scorer *scorer;
-    basin_explainer typical; /* of the base, where its inputs are kept */
+    basin_explainer typical;             /* of the base, where its inputs are kept */
+    atomic_llong scored, recent[RECENT]; /* how many nodes, and the last ones */
     pthread_rwlock_t lock;
 };
 
@@ -73,6 +76,7 @@ static basin_status get(basin_nodes_live_score *score, basin_nodes_live *live, c
     if (node < 0) return BASIN_OK;
     BASIN_TRY(basin_near_score(score, live->scorer, node, error));
     score->anomalous = score->probability > live->model->threshold;
+    live->recent[live->scored++ % RECENT] = node;
     score->node = number_of(live, node);
     return BASIN_OK;
 }
@@ -99,6 +103,17 @@ basin_status basin_nodes_live_commit(basin_nodes_live *live, const char *nodes, 
 basin_status basin_nodes_live_add(basin_nodes_live *live, const char *nodes, const char *edges,
                                   basin_error *error) {
     return basin_nodes_live_commit(live, nodes, edges, NULL, error);
+}
+
+basin_status basin_nodes_live_drift(basin_nodes_drift **drift, basin_nodes_live *live,
+                                    basin_error *error) {
+    int64_t node[RECENT], count = basin_int_min(live->scored, RECENT);
+    for (int64_t i = 0; i < count; i++) node[i] = live->recent[i];
+    pthread_rwlock_rdlock(&live->lock);
+    basin_status status =
+        basin_nodes_drift_near(drift, live->model, &live->graph, node, count, error);
+    pthread_rwlock_unlock(&live->lock);
+    return status;
 }
 
 /* ---- explanations ---- */

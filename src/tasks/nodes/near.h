@@ -128,4 +128,9 @@ basin_status basin_near_score(basin_nodes_live_score *score, basin_near_scorer *
 basin_status basin_near_around(basin_network **part, int64_t *place, basin_near_scorer *scorer,
                                int64_t node, basin_error *error);
 
+/* drift.c: of some of its nodes, as basin_nodes_drift_new. */
+basin_status basin_nodes_drift_near(basin_nodes_drift **drift, const basin_nodes_model *model,
+                                    const basin_near_graph *graph, const int64_t *node,
+                                    int64_t count, basin_error *error);
+
 #endif

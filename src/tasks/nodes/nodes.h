@@ -491,7 +491,7 @@ struct basin_nodes_model {
     double threshold;                  /* of calibrated probabilities */
     basin_nodes_ensemble ensemble;     /* without trees: none */
     basin_calibration calibration;
-    double floor; /* of calibrated probabilities, and of their distance from 1 */
+    double floor;               /* of calibrated probabilities, and of their distance from 1 */
     basin_nodes_samples judged; /* validation nodes by rising probability; thinned where many */
     basin_nodes_memory memory;  /* of its training */
     basin_nodes_reference reference; /* what its columns looked like */
@@ -580,6 +580,9 @@ typedef struct basin_near_commit {
 basin_status basin_nodes_live_commit(basin_nodes_live *live, const char *nodes, const char *edges,
                                      const basin_near_commit *commit, basin_error *error);
 basin_nodes_live_counts basin_nodes_live_count(basin_nodes_live *live);
+/* Looks at the nodes that were scored last, at most 4,096. */
+basin_status basin_nodes_live_drift(basin_nodes_drift **drift, basin_nodes_live *live,
+                                    basin_error *error);
 
 /* The class of the highest probability; ties go to the first. */
 static inline int32_t basin_best_class(const double *probability /* [classes] */, int64_t classes) {

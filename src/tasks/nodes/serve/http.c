@@ -55,8 +55,8 @@ enum { END, NOTIFY_COMPLETED = 4, URI_LOG = 7, LOGGER = 13, NOTIFY_CONNECTION = 
 
 /* ---- answers ---- */
 
-/* A connection has a thread and a libmicrohttpd of its own, so that limits of time are ours and an
- * error of libmicrohttpd belongs to a connection. It is in the server's list, under its lock. */
+/* Each connection has a thread and a daemon of libmicrohttpd, so that limits of time are ours and
+ * an error of libmicrohttpd belongs to a connection. It is in the server's list, under its lock. */
 struct basin_connection {
     basin_connection *next, **place; /* in the list */
     basin_server *server;

@@ -154,6 +154,8 @@ static basin_status put_score(FILE *file, bool *known, const basin_request *r, c
     if (*known) {
         m->scored++;
         m->capped += score.capped;
+        m->anomalous += score.anomalous;
+        basin_scores_add(&m->score, score.probability);
         basin_json_number(&json, "probability", score.probability);
         basin_json_boolean(&json, "anomalous", score.anomalous);
         basin_json_integer(&json, "nodes", score.nodes);
@@ -270,7 +272,7 @@ static bool is_json(const basin_request *r) {
     return r->type && !strncasecmp(r->type, expected, length) && strchr("; ", r->type[length]);
 }
 
-/* Names that a server has without being told: those of loopback, of --listen, of the address where
+/* Names of the server: those of loopback, of --listen, of the address where
  * the request came in, and of --host. A page of another site in a browser has another one. */
 static bool is_own(const basin_request *r, const char *name, size_t length) {
     const basin_serving *o = r->server->o;

@@ -26,6 +26,7 @@ typedef enum basin_route {
 /* What /metrics has besides requests and times. */
 #define BASIN_SERVE_METERS(X)                                                                      \
     X(scored, "nodes_scored_total", "Accounts scored.")                                            \
+    X(anomalous, "nodes_anomalous_total", "Accounts above the threshold.")                         \
     X(capped, "nodes_capped_total", "Accounts whose neighbourhood was cut by the cap.")            \
     X(added, "added_rows_total", "Accounts and edges added or updated since the start.")           \
     X(syncs, "journal_syncs_total", "Times that the journal was written to the disk.")             \
@@ -43,16 +44,17 @@ typedef enum basin_route {
     X(started, "start_time_seconds", "When the server started, since 1970.")                       \
     X(memory, "live_bytes", "Memory of inputs, states and additions.")
 
-enum { BASIN_SERVE_STATUSES = 13, BASIN_SERVE_BUCKETS = 11 };
+enum { BASIN_SERVE_STATUSES = 16, BASIN_SERVE_BUCKETS = 11 };
+/* A histogram; the sum is in billionths. */
 typedef struct basin_times {
-    atomic_llong bucket[BASIN_SERVE_BUCKETS + 1], nanoseconds;
+    atomic_llong bucket[BASIN_SERVE_BUCKETS + 1], sum;
 } basin_times;
 
 typedef struct basin_meters {
 #define BASIN_SERVE_METER(name, full, help) atomic_llong name;
     BASIN_SERVE_METERS(BASIN_SERVE_METER)
     atomic_llong request[ROUTES][BASIN_SERVE_STATUSES];
-    basin_times route[ROUTES], node;
+    basin_times route[ROUTES], node, score;
 } basin_meters;
 
 /* A model, and the base as it reads it. */
@@ -122,8 +124,9 @@ basin_status basin_server_reload(basin_server *server, basin_error *error);
 /* The network's counts, and into `model` (or NULL) the model's id. */
 basin_nodes_live_counts basin_server_look(basin_server *server, char model[24]);
 
-/* Times, the log, which counts requests, and all of it as text. */
+/* Times and scores, the log, which counts requests, and all of it as text. */
 void basin_times_add(basin_times *times, double seconds);
+void basin_scores_add(basin_times *scores, double probability);
 void basin_request_log(basin_request *request);
 void basin_metrics_print(FILE *file, basin_server *server);
 

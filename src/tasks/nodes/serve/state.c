@@ -233,24 +233,30 @@ void basin_server_close(basin_server *s) {
 
 /* ---- counters in Prometheus' text format, and the log: one JSON object per request ---- */
 
-static const double bound[BASIN_SERVE_BUCKETS] = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02,
-                                                  0.05,   0.1,   0.5,   1,     10};
-static const int codes[BASIN_SERVE_STATUSES] = {200, 400, 401, 403, 404, 405, 408,
-                                                413, 415, 422, 500, 503, 0};
+static const double time_bound[BASIN_SERVE_BUCKETS] = {0.0005, 0.001, 0.002, 0.005, 0.01, 0.02,
+                                                       0.05,   0.1,   0.5,   1,     10};
+static const double score_bound[BASIN_SERVE_BUCKETS] = {0.001, 0.01, 0.05, 0.1, 0.2, 0.3,
+                                                        0.4,   0.5,  0.7,  0.9, 0.99};
+static const int codes[BASIN_SERVE_STATUSES] = {200, 400, 401, 403, 404, 405, 408, 413,
+                                                414, 415, 422, 431, 500, 503, 505, 0};
 
-void basin_times_add(basin_times *times, double seconds) {
+static void add(basin_times *times, const double *bound, double value) {
     int i = 0;
-    while (i < BASIN_SERVE_BUCKETS && seconds > bound[i]) i++;
+    while (i < BASIN_SERVE_BUCKETS && value > bound[i]) i++;
     times->bucket[i]++;
-    times->nanoseconds += (long long)(seconds * 1e9);
+    times->sum += (long long)(value * 1e9);
 }
+
+void basin_times_add(basin_times *times, double seconds) { add(times, time_bound, seconds); }
+void basin_scores_add(basin_times *scores, double p) { add(scores, score_bound, p); }
 
 static void put_head(FILE *file, const char *name, const char *type, const char *help) {
     fprintf(file, "# HELP basin_%s %s\n# TYPE basin_%s %s\n", name, help, name, type);
 }
 
 /* `label`: "" or one that ends in a comma. */
-static void put_times(FILE *file, const char *name, const char *label, basin_times *t) {
+static void put_histogram(FILE *file, const char *name, const char *label, basin_times *t,
+                          const double *bound) {
     long long sum = 0;
     for (int i = 0; i <= BASIN_SERVE_BUCKETS; i++) {
         char text[32] = "+Inf";
@@ -258,8 +264,42 @@ static void put_times(FILE *file, const char *name, const char *label, basin_tim
         sum += t->bucket[i];
         fprintf(file, "basin_%s_bucket{%sle=\"%s\"} %lld\n", name, label, text, sum);
     }
-    fprintf(file, "basin_%s_sum{%s} %.9f\n", name, label, (double)t->nanoseconds * 1e-9);
+    fprintf(file, "basin_%s_sum{%s} %.9f\n", name, label, (double)t->sum * 1e-9);
     fprintf(file, "basin_%s_count{%s} %lld\n", name, label, sum);
+}
+
+static void put_label(FILE *file, const char *text) {
+    for (; *text; text++)
+        if (*text == '\n')
+            fputs("\\n", file);
+        else
+            fputs(*text == '"' || *text == '\\' ? (char[]){'\\', *text, 0} : (char[]){*text, 0},
+                  file);
+}
+
+/* What was scored against what the model was trained on; nothing where the model does not know. */
+static void put_drift(FILE *file, basin_server *s) {
+    basin_nodes_drift *d = NULL;
+    basin_error error;
+    pthread_rwlock_rdlock(&s->using);
+    double threshold = basin_nodes_get_info(s->now->model)->threshold;
+    basin_status status = basin_nodes_live_drift(&d, s->now->live, &error);
+    pthread_rwlock_unlock(&s->using);
+    put_head(file, "score", "histogram", "Probabilities of accounts scored.");
+    put_histogram(file, "score", "", &s->meters.score, score_bound);
+    put_head(file, "threshold", "gauge", "The model's threshold.");
+    fprintf(file, "basin_threshold %.9g\n", threshold);
+    if (status) return;
+    put_head(file, "drift_nodes", "gauge",
+             "Accounts that basin_drift looks at, those scored last.");
+    fprintf(file, "basin_drift_nodes %lld\n", (long long)d->nodes);
+    put_head(file, "drift", "gauge", "Population stability index of a column against training.");
+    for (int64_t i = 0; i < d->columns && !d->few; i++) {
+        fputs("basin_drift{column=\"", file);
+        put_label(file, d->column[i].name);
+        fprintf(file, "\"} %.6g\n", d->column[i].index);
+    }
+    basin_nodes_drift_free(d);
 }
 
 void basin_metrics_print(FILE *file, basin_server *s) {
@@ -282,12 +322,13 @@ void basin_metrics_print(FILE *file, basin_server *s) {
             fprintf(file, "basin_requests_total{route=\"%s\",status=\"%d\"} %lld\n",
                     basin_routes[r].path, codes[c], atomic_load(&m->request[r][c]));
     }
+    put_drift(file, s);
     put_head(file, "node_seconds", "histogram", "Time per account scored.");
-    put_times(file, "node_seconds", "", &m->node);
+    put_histogram(file, "node_seconds", "", &m->node, time_bound);
     put_head(file, "request_seconds", "histogram", "From the end of a request to its answer.");
     for (int r = 0; r < ROUTES; r++) {
         snprintf(label, sizeof label, "route=\"%s\",", basin_routes[r].path);
-        put_times(file, "request_seconds", label, &m->route[r]);
+        put_histogram(file, "request_seconds", label, &m->route[r], time_bound);
     }
 }
 
