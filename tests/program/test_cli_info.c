@@ -1,5 +1,5 @@
 /* basin info: tables, JSON, statistics, and files that are not what they should be. basin --version
- * comes at once: it opens no library and starts no thread to tell what is there. */
+ * comes at once: it opens no library and starts no thread to see what is there. */
 #include "program/program.h"
 
 #include <math.h>
@@ -35,7 +35,7 @@ TEST(describes) {
     }
 }
 
-/* A layer norm that makes the descent climb is told of. */
+/* A layer norm that makes the descent climb gets a note. */
 TEST(notes_a_negative_gamma) {
     basin_bundle *bundle;
     char path[PATH_TEXT];
