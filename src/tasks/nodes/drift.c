@@ -23,7 +23,7 @@ static basin_status values_new(column_values *v, int64_t rows, int64_t count, ba
 }
 
 static const basin_relation *main_relation(const basin_network *network) {
-    int main = basin_network_main_relation(network);
+    int main = network->both ? BASIN_COME : basin_network_main_relation(network);
     return network->relations ? &network->relation[main < 0 ? 0 : main] : NULL;
 }
 
@@ -46,7 +46,8 @@ static basin_status read_nodes(column_values *v, const basin_network *network, i
 
 /* An edge counts once, and only where one of its ends does. */
 static bool counts(const basin_network *network, int64_t node, int64_t other, int64_t first) {
-    return (node >= first || other >= first) && (network->directed || other <= node);
+    return (node >= first || other >= first) &&
+           (network->directed || network->both || other <= node);
 }
 
 /* Edges of nodes from `first` on, evenly thinned out; none where they carry nothing. */

@@ -35,9 +35,9 @@ static void place(int64_t *slot, int64_t *hop, const basin_explainer *x, int64_t
     const basin_tree_table *t = &x->table;
     int64_t block = column / t->node.own;
     bool known = column >= t->plain; /* the share among neighbours, then among theirs */
-    *slot = known ? x->slots - 1
-                  : basin_explainer_slot(x, column % t->node.own, t->node.relation,
-                                         t->node.relations, x->ensemble->degree);
+    *slot = known
+                ? x->slots - 1
+                : basin_explainer_slot(x, column % t->node.own, t->node.relation, t->node.degrees);
     *hop = known        ? 1 + (column - t->plain) % 2
            : block == 0 ? 0
                         : 1 + (block - 1) / t->node.relations;
@@ -304,7 +304,7 @@ static void add_values(basin_nodes_explanation *e, const basin_explainer *x, con
         f->typical = in_units(x, slot, (double)x->column_typical[c]);
     }
     for (int64_t c = 0; c < width; c++) {
-        slot = basin_explainer_fact_slot(x, x->inputs.node.relation[c / x->facts], c % x->facts);
+        slot = basin_explainer_slot(x, x->features + c, x->inputs.node.relation, 0);
         e->feature[slot].value = in_units(x, slot, (double)x->total[e->node * width + c]);
         e->feature[slot].typical = in_units(x, slot, (double)x->total_typical[c]);
     }
@@ -427,7 +427,7 @@ static basin_status run_ordered(basin_explainer *x, const int64_t *node,
                                 const basin_nodes_explain_options *o, basin_error *error) {
     const basin_network *given = x->network;
     BASIN_NETWORK_AT_EXIT basin_network *ordered = NULL;
-    BASIN_TRY(basin_network_ordered(&ordered, given, error));
+    BASIN_TRY(basin_nodes_view(&ordered, &x->model->settings, given, error));
     if (!ordered) return basin_explainer_run(x, node, o, error);
     size_t count = (size_t)given->nodes;
     basin_nodes_explain_options how = *o;
@@ -435,8 +435,8 @@ static basin_status run_ordered(basin_explainer *x, const int64_t *node,
     BASIN_SCRATCH_RAW(int64_t, own, x->count, "explanations", error);
     BASIN_SCRATCH_RAW(double, probability, count, "explanations", error);
     for (size_t i = 0; i < count; i++) {
-        place[given->order[i]] = (int64_t)i;
-        if (o->probability) probability[i] = o->probability[given->order[i]];
+        place[ordered->origin[i]] = (int64_t)i;
+        if (o->probability) probability[i] = o->probability[ordered->origin[i]];
     }
     for (int64_t i = 0; i < x->count; i++)
         own[i] = node[i] >= 0 && node[i] < given->nodes ? place[node[i]] : node[i];
@@ -446,7 +446,7 @@ static basin_status run_ordered(basin_explainer *x, const int64_t *node,
     for (int64_t i = 0; i < x->count; i++) {
         x->of[i]->node = node[i];
         for (int64_t k = 0; k < x->of[i]->neighbours; k++)
-            x->of[i]->neighbour[k].node = given->order[x->of[i]->neighbour[k].node];
+            x->of[i]->neighbour[k].node = ordered->origin[x->of[i]->neighbour[k].node];
     }
     return BASIN_OK;
 }
@@ -482,12 +482,16 @@ const char *basin_nodes_reason_name(char text[BASIN_MAX_REASON], const basin_net
     const basin_names *names = &network->column;
     char plain[BASIN_FACT_TEXT];
     int64_t features = network->feature ? network->features : 0;
+    bool sided = network->both || (network->directed && network->relations == 1);
     if (f->column < 0)
         snprintf(plain, sizeof plain, "known anomalies");
     else if (f->fact >= 0)
         basin_nodes_fact_name(plain, network, f->fact);
     else if (f->column >= features)
-        snprintf(plain, sizeof plain, "number of neighbours");
+        snprintf(plain, sizeof plain, "number of %sneighbours",
+                 !sided || f->column == features      ? ""
+                 : f->column == features + BASIN_COME ? "in-"
+                                                      : "out-");
     else if (names->count > f->column)
         snprintf(plain, sizeof plain, "%.140s", names->text + names->at[f->column]);
     else

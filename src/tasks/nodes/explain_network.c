@@ -239,8 +239,8 @@ static double add_row(const row_moves *p, int64_t far) {
     double all = 0;
     for (int64_t c = 0; c < inputs->shape.columns; c++) {
         double one = moves(p, c, (double)p->input[c]);
-        int64_t slot = basin_explainer_slot(p->x, c % F, inputs->node.relation,
-                                            inputs->shape.relations, inputs->settings->degree);
+        int64_t slot =
+            basin_explainer_slot(p->x, c % F, inputs->node.relation, inputs->node.degrees);
         basin_explainer_add(p->e, p->x, slot, c / F + far, one);
         all += one;
     }
@@ -294,12 +294,16 @@ static basin_status add_edges(integral *g, int64_t i, int r, double scale, basin
     const surroundings *s = &g->of[i];
     basin_nodes_explanation *e = g->x->of[g->first + i];
     int64_t start = g->start[i], facts = g->batch.shape.facts;
+    bool both = g->x->network->both;
     for (int64_t a = 0; a < s->count; a++)
         for (int64_t p = pairs->row[start + a]; p < pairs->row[start + a + 1]; p++) {
             int64_t b = pairs->key[p] - start, far = hops_to(s, a);
             bool goes = hops_to(s, b) < far; /* seen from its nearer end */
-            int64_t slot = basin_explainer_fact_slot(g->x, g->x->inputs.node.relation[r],
-                                                     goes && g->x->network->directed ? facts : 0);
+            int along = g->x->inputs.node.relation[r];
+            int64_t slot = basin_explainer_fact_slot(g->x, along,
+                                                     both ? g->x->facts / 3 * 2
+                                                     : goes && g->x->network->directed ? facts
+                                                                                       : 0);
             double all = 0;
             for (int64_t c = 0; c < facts; c++) {
                 int64_t cell = p * facts + c;

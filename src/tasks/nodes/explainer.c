@@ -61,10 +61,10 @@ basin_status basin_explainer_push_between(basin_nodes_explanation *e, const basi
 }
 
 int64_t basin_explainer_slot(const basin_explainer *x, int64_t column, const int *relation,
-                             int relations, bool degrees) {
+                             int degrees) {
     int64_t beyond = column - x->features;
     if (beyond < 0) return column;
-    if (degrees && beyond < relations) return x->features + relation[beyond];
-    if (degrees) beyond -= relations;
+    if (beyond < degrees) return x->features + (x->network->both ? beyond : relation[beyond]);
+    beyond -= degrees;
     return basin_explainer_fact_slot(x, relation[beyond / x->facts], beyond % x->facts);
 }

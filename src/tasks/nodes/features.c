@@ -5,9 +5,10 @@
 
 basin_status basin_node_table_begin(basin_node_table *t, const basin_network *network, bool degree,
                                     bool facts, basin_error *error) {
-    t->network = network, t->degree = degree;
+    t->network = network;
     t->facts = facts ? basin_node_facts_width(network, t->relations, true) : 0;
-    t->own = (network->feature ? network->features : 0) + (degree ? t->relations : 0) + t->facts;
+    t->degrees = degree ? network->both ? 3 : t->relations : 0;
+    t->own = (network->feature ? network->features : 0) + t->degrees + t->facts;
     if (t->own > 0) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: no features; needs some, or degree, which makes one", network->path);
@@ -115,14 +116,17 @@ static void fill_extremes(float *column, const basin_facts *facts, const float *
 
 /* ---- what columns are ---- */
 
-/* Which fact column `*column` of a node is of, and which of its columns; *leaves: of edges that
- * leave the node. */
-static int64_t fact_of(const basin_network *n, int64_t *column, bool *leaves) {
+/* Which fact column `*column` of a node is of, and which of its columns; *side: of edges that come,
+ * that go, or of all. */
+static int64_t fact_of(const basin_network *n, int64_t *column, int *side) {
     const basin_facts *facts = &n->facts;
     int64_t width = basin_facts_width(facts), more = extremes_width(facts), i = 0;
-    bool extreme = *column >= width * (1 + n->directed);
-    if (extreme) *column -= width * (1 + n->directed), width = more;
-    *leaves = *column >= width;
+    int64_t ways = 1 + (n->directed || n->both), apart = ways * (width + more);
+    *side = ways == 1 ? BASIN_HOMO : BASIN_COME;
+    if (*column >= apart) *column -= apart, ways = 1, *side = BASIN_HOMO; /* of both ways */
+    bool extreme = *column >= width * ways;
+    if (extreme) *column -= width * ways, width = more;
+    if (*column >= width) *side = BASIN_GO;
     for (*column %= width;; i++) {
         uint8_t kind = facts->kind[i];
         int64_t own = !extreme                   ? columns_of(kind)
@@ -134,8 +138,8 @@ static int64_t fact_of(const basin_network *n, int64_t *column, bool *leaves) {
 }
 
 double basin_facts_value(const basin_network *network, int64_t column, double x) {
-    bool leaves;
-    uint8_t kind = network->facts.kind[fact_of(network, &column, &leaves)];
+    int side;
+    uint8_t kind = network->facts.kind[fact_of(network, &column, &side)];
     bool share = kind == BASIN_FACT_KIND || kind == BASIN_FACT_ROUND;
     return share ? x : copysign(expm1(fabs(x)), x);
 }
@@ -164,32 +168,35 @@ static int name_fact(const char **what, const basin_facts *facts, int64_t fact, 
 
 void basin_nodes_fact_name(char text[BASIN_FACT_TEXT], const basin_network *network, int64_t fact) {
     const basin_facts *facts = &network->facts;
+    static const char *const which[] = {"", " that come", " that go"};
     const char *what;
-    bool leaves;
-    int64_t i = fact_of(network, &fact, &leaves);
+    int side;
+    int64_t i = fact_of(network, &fact, &side);
     int stem = name_fact(&what, facts, i, fact);
     snprintf(text, BASIN_FACT_TEXT, "%.*s%s of edges%s", stem < 180 ? stem : 180,
-             facts->name.text + facts->name.at[i], what,
-             !network->directed ? ""
-             : leaves           ? " that go"
-                                : " that come");
+             facts->name.text + facts->name.at[i], what, which[side]);
 }
 
 /* ---- columns of a node ---- */
 
+/* Ways in which a node's edges are summed up: all, or those that come, that go, and all. */
+static int ways_of(const basin_network *n) { return n->both ? 3 : 1 + n->directed; }
+
 int64_t basin_node_facts_width(const basin_network *network, int relations, bool extremes) {
     int64_t width = basin_facts_width(&network->facts);
     if (extremes) width += extremes_width(&network->facts);
-    return width * relations * (network->directed ? 2 : 1);
+    return width * relations * ways_of(network);
 }
 
-/* The edges of a list come, or with `leaving` go; `total` has room for their facts. */
+/* The columns of one way, of the edges of a list; `total` has room for their facts. */
 static void fill_facts(float *x, float *total, const basin_network *n, const basin_near_list *list,
-                       bool leaving, bool extremes) {
+                       int way, bool extremes) {
     const basin_facts *facts = &n->facts;
-    int64_t F = facts->count, ways = 1 + n->directed, width = basin_facts_width(facts);
+    int64_t F = facts->count, width = basin_facts_width(facts), more = extremes_width(facts);
+    int64_t apart = way < 2 ? ways_of(n) < 2 ? 1 : 2 : 1; /* ways side by side with this one */
     times t = {.count = 0};
-    extremes = extremes && extremes_width(facts);
+    if (way == 2) x += 2 * (width + more), way = 0;
+    extremes = extremes && more;
     memset(total, 0, (size_t)F * sizeof *total);
     for (int64_t i = 0; i < list->count; i++) {
         const float *fact = basin_near_fact(list, i, F);
@@ -202,31 +209,43 @@ static void fill_facts(float *x, float *total, const basin_network *n, const bas
     for (int64_t i = 0; i < F && facts->time < 0; i++)
         if (facts->kind[i] == BASIN_FACT_LAST || facts->kind[i] == BASIN_FACT_DATE) total[i] = 0;
     if (total[0] == 0 && facts->time >= 0) total[facts->time] = (float)facts->now;
-    basin_facts_columns(x + leaving * width, facts, total);
-    if (extremes)
-        fill_extremes(x + ways * width + leaving * extremes_width(facts), facts, total, &t);
+    basin_facts_columns(x + way * width, facts, total);
+    if (extremes) fill_extremes(x + apart * width + way * more, facts, total, &t);
+}
+
+/* Which relation has the edges of a way. */
+static int side_of(const basin_network *n, int relation, int way) {
+    static const int side[] = {BASIN_COME, BASIN_GO, BASIN_HOMO};
+    return n->both ? side[way] : relation;
+}
+
+/* All nodes' columns of one way. */
+static basin_status fill_way(float *x, int64_t stride, const basin_network *n, int relation,
+                             int way, bool extremes, basin_error *error) {
+    const basin_relation *own = &n->relation[side_of(n, relation, way)];
+    BASIN_AT_EXIT(basin_relation_free) basin_relation back = {0};
+    BASIN_FREE_AT_EXIT int64_t *entry = NULL;
+    BASIN_SCRATCH_RAW(float, total, n->facts.count, "totals of edges", error);
+    bool turns = way && n->directed;
+    if (turns) BASIN_TRY(basin_relation_turn(&back, &entry, own, n->nodes, error));
+    const int64_t *row = turns ? back.row : own->row;
+    for (int64_t i = 0; i < n->nodes; i++) {
+        basin_near_list list = {.count = row[i + 1] - row[i],
+                                .fact = own->fact,
+                                .first = row[i],
+                                .entry = turns ? entry + row[i] : NULL};
+        fill_facts(x + i * stride, total, n, &list, way, extremes);
+    }
+    return BASIN_OK;
 }
 
 basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network *network,
                                    const int *relation, int relations, bool extremes,
                                    basin_error *error) {
-    BASIN_SCRATCH_RAW(float, total, network->facts.count, "totals of edges", error);
-    for (int r = 0; r < relations; r++)
-        for (int leaving = 0; leaving <= network->directed; leaving++) {
-            const basin_relation *own = &network->relation[relation[r]];
-            BASIN_AT_EXIT(basin_relation_free) basin_relation back = {0};
-            BASIN_FREE_AT_EXIT int64_t *entry = NULL;
-            if (leaving) BASIN_TRY(basin_relation_turn(&back, &entry, own, network->nodes, error));
-            const int64_t *row = leaving ? back.row : own->row;
-            for (int64_t i = 0; i < network->nodes; i++) {
-                basin_near_list list = {.count = row[i + 1] - row[i],
-                                        .fact = own->fact,
-                                        .first = row[i],
-                                        .entry = leaving ? entry + row[i] : NULL};
-                fill_facts(x + i * stride + r * basin_node_facts_width(network, 1, extremes), total,
-                           network, &list, leaving, extremes);
-            }
-        }
+    int64_t width = basin_node_facts_width(network, 1, extremes);
+    for (int r = 0; r < relations; r++, x += width)
+        for (int way = 0; way < ways_of(network); way++)
+            BASIN_TRY(fill_way(x, stride, network, relation[r], way, extremes, error));
     return BASIN_OK;
 }
 
@@ -236,8 +255,10 @@ basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network
 static void fill_plain(float *x, const basin_node_table *t, const float *feature, int64_t node) {
     int64_t F = t->network->feature ? t->network->features : 0;
     if (F) memcpy(x, feature, (size_t)F * sizeof *x);
-    for (int r = 0; r < t->relations && t->degree; r++)
-        x[F + r] = (float)log1p((double)basin_node_list(t, t->relation[r], node).count);
+    for (int r = 0; r < t->degrees; r++) {
+        int along = t->network->both ? r : t->relation[r];
+        x[F + r] = (float)log1p((double)basin_node_list(t, along, node).count);
+    }
 }
 
 basin_status basin_node_table_own(float *x, int64_t stride, const basin_node_table *t,
@@ -255,9 +276,10 @@ void basin_node_table_own_row(float *x, float *total, const basin_node_table *t,
     fill_plain(x, t, g->base->feature ? basin_near_feature(g, node) : NULL, node);
     x += t->own - t->facts;
     for (int r = 0; r < t->relations && t->facts; r++, x += t->facts / t->relations)
-        for (int leaving = 0; leaving <= g->base->directed; leaving++) {
-            basin_near_list list = basin_near_sees(g, t->relation[r], node, leaving);
-            fill_facts(x, total, g->base, &list, leaving, true);
+        for (int way = 0; way < ways_of(g->base); way++) {
+            int side = side_of(g->base, t->relation[r], way);
+            basin_near_list list = basin_near_sees(g, side, node, way && g->base->directed);
+            fill_facts(x, total, g->base, &list, way, true);
         }
 }
 

@@ -630,7 +630,7 @@ static basin_run_task task_of(basin_nodes_fitting *f) {
                             .write = write_model};
 }
 
-/* ---- columns that tell the answer ---- */
+/* ---- columns that leak the answer ---- */
 
 /* The AUROC of a column by itself among labelled nodes, either way round. */
 static basin_status rank_column(double *auroc, double *score, const basin_nodes_fitting *f,
@@ -679,10 +679,11 @@ static basin_status warn_of_leaks(const basin_nodes_fitting *f, basin_error *err
         double auroc;
         BASIN_TRY(rank_column(&auroc, score, f, c, node, label, count, error));
         if (auroc > limit)
-            basin_watch_note(f->work.watch,
-                             "%s: '%s' alone has an AUROC of %.4f: if it is written when the "
-                             "answer is known, leave it out (drop)",
-                             n->path, column_name(name, f, c), auroc);
+            basin_watch_note(
+                f->work.watch,
+                "%s: column '%s' by itself has an AUROC of %.4f: if it is written when the "
+                "answer is known, leave it out (drop)",
+                n->path, column_name(name, f, c), auroc);
     }
     return BASIN_OK;
 }

@@ -35,6 +35,7 @@ static int compare_ids(const void *a, const void *b) {
 
 static int64_t edges_of(const basin_network *network) {
     int64_t edges = 0;
+    if (network->both) return network->relation[BASIN_COME].edges; /* as in what it was made from */
     for (int r = 0; r < network->relations; r++) edges += network->relation[r].edges;
     return edges;
 }

@@ -29,7 +29,7 @@ static basin_status open_live(basin_nodes_live *live, const basin_network *netwo
     const basin_nodes_model *model = live->model;
     live->rows.graph = &live->graph, live->rows.model = model;
     BASIN_TRY(basin_nodes_check_network(model, network, error));
-    BASIN_TRY(basin_network_ordered(&live->ordered, network, error));
+    BASIN_TRY(basin_nodes_view(&live->ordered, &model->settings, network, error));
     live->network = network;
     if (live->ordered) network = live->ordered;
     BASIN_TRY(basin_near_graph_open(&live->graph, network, &model->ensemble, error));
@@ -186,7 +186,7 @@ const char *basin_nodes_live_id(basin_nodes_live *live, int64_t node, char *text
 
 basin_nodes_live_counts basin_nodes_live_count(basin_nodes_live *live) {
     const basin_near_graph *g = &live->graph;
-    int homo = basin_network_main_relation(g->base);
+    int homo = g->base->both ? BASIN_COME : basin_network_main_relation(g->base);
     pthread_rwlock_rdlock(&live->lock);
     basin_nodes_live_counts counts = {.nodes = g->nodes,
                                       .edges = g->base->relation[homo < 0 ? 0 : homo].edges +

@@ -254,7 +254,7 @@ static basin_status take(worker *w, int64_t node, basin_error *error) {
 static basin_status take_next(worker *w, int64_t node, basin_error *error) {
     const basin_near_graph *g = w->scorer->rows->graph;
     int ways = 1 + g->base->directed;
-    for (int i = 0; i < g->base->relations * ways; i++) {
+    for (int i = 0; i < basin_network_walked(g->base) * ways; i++) {
         basin_near_list list = basin_near_sees(g, i / ways, node, i % ways);
         for (int64_t k = 0; k < list.count; k++) BASIN_TRY(take(w, list.col[k], error));
     }
@@ -288,7 +288,7 @@ static bool is_next(const worker *w, int64_t node) {
     const basin_near_graph *g = w->scorer->rows->graph;
     const int32_t *local = w->local.data;
     int ways = 1 + g->base->directed;
-    for (int i = 0; i < g->base->relations * ways; i++) {
+    for (int i = 0; i < basin_network_walked(g->base) * ways; i++) {
         basin_near_list list = basin_near_sees(g, i / ways, node, i % ways);
         for (int64_t k = 0; k < list.count; k++)
             if (local[list.col[k]] >= 0) return true;

@@ -47,7 +47,8 @@ static basin_status name_known(int64_t **node, size_t *count, size_t *capacity,
 
 static basin_status read_tables(arrivals *a, const basin_csv_source *source, int sources,
                                 basin_error *error) {
-    basin_network_options options = {.schema = a->graph->base->schema};
+    const basin_network *base = a->graph->base;
+    basin_network_options options = {.schema = base->schema};
     BASIN_FREE_AT_EXIT int64_t *named = NULL;
     size_t count = 0, capacity = 0;
     for (int i = 0; i < sources; i++)
@@ -57,10 +58,12 @@ static basin_status read_tables(arrivals *a, const basin_csv_source *source, int
     BASIN_TRY(basin_near_sort(named, &a->known, a->graph, error));
     a->known = basin_int_max(a->known, 1);
     BASIN_TRY(basin_near_part(&a->small, a->graph, count ? named : &any, a->known, error));
+    if (base->both) BASIN_TRY(basin_network_one_way(a->small, base->schema->relation.text, error));
     options.base = a->small;
     BASIN_TRY(basin_network_csv_read(&a->tables, source, sources, &options, error));
     BASIN_TRY(basin_network_finish(a->tables, &options, error));
-    return basin_network_ordered(&a->ordered, a->tables, error);
+    return (base->both ? basin_network_both_ways : basin_network_ordered)(&a->ordered, a->tables,
+                                                                          error);
 }
 
 /* Node i of the tables in the order of ids. */
@@ -209,7 +212,8 @@ static basin_status find_labels(const arrivals *a, const basin_nodes_ensemble *e
 
 static void arrive(arrivals *a) {
     basin_near_graph *g = a->graph;
-    int main = basin_network_main_relation(g->base), counted = main < 0 ? 0 : 2 * main;
+    int main = g->base->both ? BASIN_COME : basin_network_main_relation(g->base);
+    int counted = main < 0 ? 0 : 2 * main;
     size_t edge = (size_t)g->base->facts.count * sizeof(float);
     g->nodes += a->tables->nodes - a->known;
     g->now = fmax(g->now, a->tables->facts.now);

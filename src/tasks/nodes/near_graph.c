@@ -82,7 +82,7 @@ basin_near_list basin_near_sees(const basin_near_graph *g, int relation, int64_t
 int64_t basin_near_degree(const basin_near_graph *g, int64_t node) {
     int ways = 1 + g->base->directed;
     int64_t sum = 0;
-    for (int i = 0; i < g->base->relations * ways; i++)
+    for (int i = 0; i < basin_network_walked(g->base) * ways; i++)
         sum += basin_near_sees(g, i / ways, node, i % ways).count;
     return sum;
 }
@@ -172,7 +172,7 @@ static basin_status induce(basin_network *part, const basin_near_graph *g, int r
 static basin_status fill_part(basin_network *s, const basin_near_graph *g, basin_error *error) {
     const basin_network *base = g->base;
     int64_t F = base->feature ? base->features : 0, n = s->nodes;
-    s->directed = base->directed, s->schema = base->schema;
+    s->directed = base->directed, s->both = base->both, s->schema = base->schema;
     if (F) BASIN_TRY(basin_network_alloc_features(s, F, NULL, error));
     if (base->label) BASIN_TRY(BASIN_NEW_RAW(&s->label, n, "a neighbourhood", error));
     if (g->known) BASIN_TRY(BASIN_NEW_RAW(&s->known, n, "known labels", error));

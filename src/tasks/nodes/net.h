@@ -289,6 +289,11 @@ void basin_nodes_stream_give(basin_nodes_stream *stream, const basin_nodes_lists
                              int64_t halo);
 void basin_nodes_stream_tap(basin_nodes_stream *stream, const basin_nodes_tap *tap);
 
+/* A copy of a network as a model sees it: in the order of ids, and where edges have a direction and
+ * the settings say so both ways; NULL: it is already. */
+basin_status basin_nodes_view(basin_network **copy, const basin_nodes_settings *settings,
+                              const basin_network *network, basin_error *error);
+
 /* ---- training with settings that leave nothing open but the sampling ---- */
 
 typedef struct basin_nodes_job {
@@ -411,7 +416,7 @@ static inline int64_t basin_explainer_fact_slot(const basin_explainer *x, int re
 }
 /* The slot of a column of a node's own; `relation`: those that its degrees and facts are of. */
 int64_t basin_explainer_slot(const basin_explainer *x, int64_t column, const int *relation,
-                             int relations, bool degrees);
+                             int degrees);
 /* The neighbours of a node in ascending order, each once, itself left out; free them. */
 basin_status basin_explainer_list(int64_t **neighbour, int64_t *count, const basin_explainer *x,
                                   int64_t node, basin_error *error);

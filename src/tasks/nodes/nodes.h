@@ -122,7 +122,7 @@ typedef struct basin_node_table {
     int64_t halo; /* rows after those of the network's nodes: of nodes that a part sees */
     int relations;
     int relation[BASIN_TREE_RELATIONS]; /* numbers of the network's, of degrees and totals */
-    bool degree;
+    int degrees;    /* columns: of each relation, or of edges both ways, that come, that go */
     int64_t facts;  /* columns of totals, after features and degrees */
     int64_t own;    /* features, degrees and totals */
     int64_t means;  /* blocks, from 1 on */
@@ -342,6 +342,12 @@ basin_status basin_nodes_reference_load(basin_nodes_reference *reference,
       .absent = "none")                                                                            \
     X(CHOICE, relations, BASIN_CHOICES("one", "max", "concat"),                                    \
       "one: the graph as a whole; max, concat: each relation by itself, results merged so.")       \
+    X(CHOICE, directions, BASIN_CHOICES("auto", "come", "both"),                                   \
+      "Where edges have a direction. both: attention and means go along them either way, and "     \
+      "degrees and totals count those that come, those that go, and all; come: a node sees those " \
+      "whose edges come to it; auto: for detectors both, where the graph is whole and has one "    \
+      "relation.",                                                                                 \
+      .absent = "come")                                                                            \
     X(CHOICE, self_loops, BASIN_CHOICES("keep", "drop", "add"),                                    \
       "Whether nodes are neighbours of themselves.",                                               \
       .needs = "attention=on,smoothing!=0 form=energy|published,smoothing!=0")

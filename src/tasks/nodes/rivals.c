@@ -33,7 +33,9 @@ basin_status basin_nodes_train_xgboost(double *probability, basin_nodes_rival *r
     BASIN_AT_EXIT(basin_nodes_ensemble_free)
     basin_nodes_ensemble e = {.degree = true, .facts = network->facts.count > 0};
     BASIN_NETWORK_AT_EXIT basin_network *ordered = NULL;
-    BASIN_TRY(basin_network_ordered(&ordered, network, error));
+    BASIN_TRY((network->directed && network->relations == 1
+                   ? basin_network_both_ways
+                   : basin_network_ordered)(&ordered, network, error));
     const basin_network *n = ordered ? ordered : network;
     BASIN_SCRATCH_RAW(uint8_t, own, n->nodes, "a split", error);
     memcpy(own, part, (size_t)n->nodes);

@@ -169,6 +169,19 @@ size_t basin_nodes_memory_limit(const basin_nodes_resources *work) {
     return work->memory ? work->memory : basin_memory_share();
 }
 
+basin_status basin_nodes_view(basin_network **copy, const basin_nodes_settings *settings,
+                              const basin_network *network, basin_error *error) {
+    bool both = network->directed && network->relations == 1 &&
+                basin_choice_is(settings->directions, "both");
+    if (both && network->parts)
+        return basin_fail(
+            error, BASIN_UNSUPPORTED,
+            "%s: a directed graph in parts, and a detector that sees edges both ways; "
+            "needs the whole graph, or one trained with directions come",
+            network->path);
+    return (both ? basin_network_both_ways : basin_network_ordered)(copy, network, error);
+}
+
 basin_status basin_nodes_check_network(const basin_nodes_model *model, const basin_network *network,
                                        basin_error *error) {
     int64_t features = network->feature ? network->features : 0;
@@ -254,7 +267,7 @@ basin_status basin_nodes_predict(double *probability, const basin_nodes_model *m
     basin_nodes_resources with = {model->backend, o->watch, o->memory, o->stream, network->parts};
     BASIN_TRY(basin_nodes_check_network(model, with.parts ? with.parts->part[0]->network : network,
                                         error));
-    BASIN_TRY(basin_network_ordered(&ordered, network, error));
+    BASIN_TRY(basin_nodes_view(&ordered, &model->settings, network, error));
     const basin_network *n = ordered ? ordered : network;
     if (model->ensemble.fits)
         BASIN_TRY(score_both(probability, model, n, &with, error));

@@ -262,15 +262,36 @@ static basin_status open_files(training_session *t, basin_error *error) {
     return BASIN_OK;
 }
 
+/* Both ways takes a whole graph of one relation. */
+static basin_status settle_directions(training_session *t, basin_error *error) {
+    const basin_network *n = t->data.network;
+    basin_nodes_settings *s = &t->settings;
+    bool parts = s->parts > 1 || ranks_of(t);
+    bool can = n->directed && !parts && n->relations == 1 && basin_choice_is(s->relations, "one");
+    if (basin_choice_is(s->directions, "both") && n->directed && !can)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: directions both, and %s; needs directions come", n->path,
+                          parts ? "a graph in parts" : "several relations");
+    if (!basin_choice_is(s->directions, "auto")) return BASIN_OK;
+    s->directions = can && !basin_classes_several(t->task) ? "both" : "come";
+    if (n->directed && !can && !basin_classes_several(t->task))
+        basin_watch_note(t->run->training.watch,
+                         "%s: a node sees only those whose edges come to it (directions come): %s",
+                         n->path, parts ? "the graph is in parts" : "there are several relations");
+    return BASIN_OK;
+}
+
 /* Weights, splits and trees must not depend on the order of rows: training runs in that of ids. */
 static basin_status order_nodes(training_session *t, basin_error *error) {
     basin_nodes_data *d = &t->data;
     basin_network *ordered;
     size_t count = (size_t)d->network->nodes;
-    BASIN_TRY(basin_network_ordered(&ordered, d->network, error));
+    BASIN_TRY(settle_directions(t, error));
+    BASIN_TRY(basin_nodes_view(&ordered, &t->settings, d->network, error));
     if (!ordered) return BASIN_OK;
-    basin_status status = BASIN_NEW_RAW(&t->order, count, "the order of nodes", error);
-    if (!status) memcpy(t->order, d->network->order, count * sizeof *t->order);
+    basin_status status = BASIN_OK;
+    if (d->network->order) status = BASIN_NEW_RAW(&t->order, count, "the order of nodes", error);
+    if (t->order) memcpy(t->order, d->network->order, count * sizeof *t->order);
     basin_network_close(t->opened);
     d->network = t->opened = ordered;
     if (status || !d->part) return status;

@@ -69,6 +69,7 @@ TEST(the_energy_reads_facts) {
     double reached[3];
     static const char *const use[] = {"none", "features", "energy"};
     s.settings.epochs = 60, s.settings.hops = 0, s.settings.evaluate = 10;
+    s.settings.directions = "come";
     for (int i = 0; i < 3; i++) {
         s.settings.facts = use[i];
         reached[i] = auroc(s.network, s.part, &s.settings, &s.training);
@@ -136,7 +137,7 @@ TEST(samples_carry_facts) {
     fraud_scene s = fraud_scene_of(open_tables(state, true, false, &one_way));
     double reached[2];
     s.settings.hops = 0, s.settings.fraction = 1, s.settings.batch = 64, s.settings.epochs = 15;
-    s.settings.sampling = "neighbours", s.settings.evaluate = 5;
+    s.settings.sampling = "neighbours", s.settings.evaluate = 5, s.settings.directions = "come";
     for (int with = 0; with < 2; with++) {
         s.settings.facts = with ? "energy" : "none";
         reached[with] = auroc(s.network, s.part, &s.settings, &s.training);
@@ -285,6 +286,48 @@ TEST(names_of_columns) {
         assert_true(fabs((double)column[i] - value[i]) < 1e-6);
         assert_true(fabs(basin_facts_value(network, i, value[i]) - own) < 1e-9);
     }
+}
+
+/* Payees count as payers do: in explanations, degrees and totals. */
+TEST(edges_are_seen_both_ways) {
+    needs_xgboost();
+    BASIN_AT_EXIT(fraud_scene_free)
+    fraud_scene s = fraud_scene_of(open_tables(state, true, false, &one_way));
+    const basin_relation *come = &s.network->relation[0];
+    const int64_t node = 7;
+    basin_nodes_explanation *why;
+    int64_t payers = 0, payees = 0, seen = 0;
+    char text[BASIN_MAX_REASON], all[8192] = "";
+    s.settings.epochs = 2, s.settings.trees = 4;
+    s.model = fraud_train(s.network, s.part, &s.settings, &s.training);
+    assert_string_equal(s.model->settings.directions, "both");
+    assert_ok(basin_nodes_explain(&why, s.model, s.network, &node, 1, NULL, &failure));
+    for (int64_t i = 0; i < s.network->nodes; i++) {
+        if (i == node) continue;
+        bool pays = basin_relation_find(come, node, (int32_t)i) >= 0;
+        bool paid = basin_relation_find(come, i, (int32_t)node) >= 0, there = false;
+        for (int64_t k = 0; k < why->neighbours; k++) there |= why->neighbour[k].node == i;
+        assert_int_equal(there, pays || paid);
+        payers += pays, payees += paid, seen += there;
+    }
+    assert_true(payers > 0 && payees > 0 && seen > payers && seen > payees);
+    for (int64_t i = 0; i < why->features; i++) {
+        size_t at = strlen(all);
+        const basin_nodes_feature *f = &why->feature[i];
+        if (f->hop) continue;
+        snprintf(all + at, sizeof all - at, "%s %g\n", basin_nodes_reason_name(text, s.network, f),
+                 f->value);
+    }
+    static const char *const degree[] = {"number of neighbours",     "number of in-neighbours",
+                                         "number of out-neighbours", "count of edges that come",
+                                         "count of edges that go",   "count of edges"};
+    const int64_t count[] = {seen, payers, payees};
+    for (int i = 0; i < 6; i++) {
+        snprintf(text, sizeof text, "%s %lld\n", degree[i], i < 3 ? (long long)count[i] : 0);
+        if (i >= 3) text[strlen(degree[i]) + 1] = 0;
+        if (!strstr(all, text)) fail_msg("'%s' is not in\n%s", text, all);
+    }
+    basin_nodes_explanation_free(why);
 }
 
 /* What a person would compute of a node's rows: two payers, one of them twice, and days apart. */

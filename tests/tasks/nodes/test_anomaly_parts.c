@@ -188,7 +188,7 @@ TEST(known_labels_of_directed_parts_are_refused) {
 TEST(a_directed_graph_is_not_streamed_in_parts) {
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(NODES, 7, 1, true));
     double probability[NODES];
-    s.settings.epochs = 2;
+    s.settings.directions = "come", s.settings.epochs = 2;
     BASIN_AT_EXIT(free_model)
     basin_nodes_model *model = fraud_train(s.network, s.part, &s.settings, &s.training);
     basin_parts *parts = cut(s.network, PARTS);

@@ -56,6 +56,8 @@ static fraud_scene scene_of(const sample *s, char *text) {
     scene.settings.epochs = 6, scene.settings.hops = s->hops, scene.settings.facts = s->facts;
     scene.settings.trees = s->trees, scene.settings.tabular = s->trees ? 2 : 0,
     scene.settings.labels = s->trees > 0;
+    if (s->directed && s->hops == 2 && !strcmp(s->facts, "none"))
+        scene.settings.directions = "come";
     scene.settings.scaling = "quantile", scene.settings.members = 2;
     scene.model = fraud_train(scene.network, scene.part, &scene.settings, &scene.training);
     return scene;

@@ -75,7 +75,7 @@ basin_status basin_network_copy_nodes(basin_network *to, const basin_network *fr
     int64_t n = to->nodes, N = from->nodes;
     to->features = from->features;
     to->splits = from->splits;
-    to->directed = from->directed;
+    to->directed = from->directed, to->both = from->both;
     BASIN_TRY(BASIN_NEW_RAW(&to->origin, n, "a network", error));
     for (int64_t i = 0; i < n; i++) to->origin[i] = from->origin ? from->origin[node[i]] : node[i];
     size_t width = (size_t)from->features * sizeof *from->feature;
@@ -217,7 +217,7 @@ static basin_status walk(walked *w /* [relations] */, part *p, const basin_sampl
     for (int s = 0; s < spec->steps; s++) {
         size_t end = p->count; /* those that the step before reached */
         for (size_t i = begin; i < end; i++)
-            for (int r = 0; r < p->whole->relations; r++)
+            for (int r = 0; r < basin_network_walked(p->whole); r++)
                 BASIN_TRY(walk_node(&w[r], p, chosen, (int64_t)i, r, s, spec, error));
         begin = end;
     }
@@ -229,7 +229,7 @@ static basin_status sample(basin_network **batch, part *p, walked *w, const basi
     const basin_network *network = p->whole;
     BASIN_TRY(walk(w, p, spec, error));
     BASIN_TRY(part_network(batch, p, false, error));
-    for (int r = 0; r < network->relations; r++) {
+    for (int r = 0; r < basin_network_walked(network); r++) {
         basin_edges edges = {w[r].edge, w[r].edge ? w[r].edge + 1 : NULL, BASIN_I32, 2,
                              (int64_t)w[r].count};
         basin_network_options o = {.directed = network->directed};

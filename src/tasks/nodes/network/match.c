@@ -204,7 +204,7 @@ static basin_status match_relations(basin_network *network, const basin_schema *
 static basin_status check_directed(const basin_network *n, const basin_schema *schema,
                                    basin_error *error) {
     static const char *const way[] = {"go both ways", "have a direction"};
-    if (n->directed == schema->directed) return BASIN_OK;
+    if ((n->directed || n->both) == schema->directed) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: its edges %s; the detector was trained on a graph whose edges %s",
                       n->path, way[n->directed], way[schema->directed]);

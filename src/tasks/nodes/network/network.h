@@ -71,6 +71,7 @@ struct basin_network {
     int relations;
     basin_relation *relation;    /* [relations] */
     bool directed;               /* whether a relation may hold an edge in only one direction */
+    bool both;                   /* seen both ways (ways.c), where `directed` is false */
     int64_t splits;              /* how many splits the file brings */
     uint8_t *train, *val, *test; /* [splits, N] 1: in that part; or NULL */
     int64_t *origin;      /* [N] of a subgraph: which node of the whole each one is; else NULL */
@@ -378,10 +379,27 @@ basin_status basin_network_find_order(basin_network *network, basin_error *error
 /* A copy whose nodes are in the order of their ids, `origin` leads back; NULL: they are already. */
 basin_status basin_network_ordered(basin_network **copy, const basin_network *network,
                                    basin_error *error);
+/* A copy in that order in any case. */
+basin_status basin_network_as_is(basin_network **copy, const basin_network *network,
+                                 basin_error *error);
 /* Rows of `width` bytes as the nodes are become those of the copy, or with `restore` back. `order`
  * is the network's; NULL: nothing changes. */
 basin_status basin_rows_reorder(void *rows, const int64_t *order, int64_t nodes, size_t width,
                                 bool restore, basin_error *error);
+
+/* ---- ways.c ---- */
+
+/* Relations of a network seen both ways: the union of both directions, an edge at its head, an edge
+ * at its tail. Neighbours are those of the first. */
+enum { BASIN_HOMO, BASIN_COME, BASIN_GO };
+static inline int basin_network_walked(const basin_network *network) {
+    return network->both ? 1 : network->relations;
+}
+/* A copy, ordered by ids, of a directed network of one relation. */
+basin_status basin_network_both_ways(basin_network **copy, const basin_network *network,
+                                     basin_error *error);
+/* Makes it what tables add to: the one relation, by its name there. */
+basin_status basin_network_one_way(basin_network *network, const char *name, basin_error *error);
 
 /* ---- facts.c ---- */
 

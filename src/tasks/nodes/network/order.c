@@ -56,15 +56,25 @@ static basin_status copy_rest(basin_network *to, const basin_network *from, basi
     BASIN_TRY(basin_names_copy(&to->class_name, &from->class_name, error));
     if (!from->since) return BASIN_OK;
     BASIN_TRY(BASIN_NEW_RAW(&to->since, to->nodes, "times of nodes", error));
-    for (int64_t i = 0; i < to->nodes; i++) to->since[i] = from->since[from->order[i]];
+    for (int64_t i = 0; i < to->nodes; i++)
+        to->since[i] = from->since[from->order ? from->order[i] : i];
     return BASIN_OK;
 }
 
 basin_status basin_network_ordered(basin_network **copy, const basin_network *network,
                                    basin_error *error) {
     *copy = NULL;
-    if (!network->order) return BASIN_OK;
-    BASIN_TRY(basin_network_induce(copy, network, network->order, network->nodes, error));
+    return network->order ? basin_network_as_is(copy, network, error) : BASIN_OK;
+}
+
+basin_status basin_network_as_is(basin_network **copy, const basin_network *network,
+                                 basin_error *error) {
+    BASIN_FREE_AT_EXIT int64_t *all = NULL;
+    *copy = NULL;
+    if (!network->order) BASIN_TRY(BASIN_NEW_RAW(&all, network->nodes, "a network", error));
+    for (int64_t i = 0; i < network->nodes && all; i++) all[i] = i;
+    BASIN_TRY(
+        basin_network_induce(copy, network, all ? all : network->order, network->nodes, error));
     basin_status status = copy_rest(*copy, network, error);
     if (status) basin_network_close(*copy), *copy = NULL;
     return status;

@@ -126,6 +126,7 @@ void basin_schema_fill(float *fill, const basin_schema *schema, basin_missing mi
 
 basin_status basin_schema_set_relations(basin_schema *schema, const basin_network *network,
                                         basin_error *error) {
+    if (network->both) return BASIN_OK; /* the schema of what it was made from has it */
     basin_names_free(&schema->relation);
     for (int r = 0; r < network->relations; r++) {
         const char *name = network->relation[r].name;
