@@ -55,7 +55,6 @@ static void note_graphs(job *j) {
     static const char *const of[2][2] = {
         {"nodes with a label", "edges with a label"},
         {"atoms with an element, charge or hydrogen count", "bonds, both ways, of a kind"}};
-    char text[400];
     int64_t unknown[2], cut = 0;
     bool known = !basin_graphs_unknown_labels(unknown, j->model, &j->data, NULL);
     for (int i = 0; i < 2 && known; i++)
@@ -70,9 +69,6 @@ static void note_graphs(job *j) {
     if (cut)
         basin_note(j->o, "%lld graphs are cut to their first %.0f nodes (max_nodes of the model)",
                    (long long)cut, max);
-    basin_convergence convergence = {.size = sizeof convergence};
-    basin_graphs_take_convergence(&convergence, j->model);
-    if (basin_convergence_describe(text, sizeof text, &convergence)) basin_note(j->o, "%s", text);
 }
 
 void basin_graph_close_all(void *context) {

@@ -282,15 +282,6 @@ static basin_status write_results(job *j, int64_t i, const char *name,
 
 /* ---- pictures ---- */
 
-/* For a model that descends to a fixed point. */
-static void note_convergence(job *j, const char *name) {
-    char text[400];
-    basin_convergence convergence = {.size = sizeof convergence};
-    basin_image_take_convergence(&convergence, j->model);
-    if (basin_convergence_describe(text, sizeof text, &convergence))
-        basin_note(j->o, "%s: %s", name, text);
-}
-
 /* How far the energy fell; and what the model did not see. */
 static void note_energy(job *j, const char *name, const basin_image_complete_result *done) {
     if (done->windows == 0)
@@ -340,7 +331,6 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
         status = masks_set(&j->how, &j->masks, name, j->pictures, i, j->o->max_hidden, error);
     if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
     if (status) return skip(j, i, status, error);
-    note_convergence(j, name);
     note_energy(j, name, &done);
     note_dark(j);
     status = write_results(j, i, name, &done, error);

@@ -55,8 +55,8 @@ BASIN_API basin_status basin_image_write(const char *path, basin_image_model *mo
 
 /* How a model descends when it is used. Zero members keep the values of training. */
 typedef struct basin_image_descent_options {
-    size_t size;   /* sizeof(basin_image_descent_options), or 0 */
-    int64_t steps; /* a maximum for models with the setting implicit */
+    size_t size; /* sizeof(basin_image_descent_options), or 0 */
+    int64_t steps;
     double alpha;
 } basin_image_descent_options;
 
@@ -65,11 +65,6 @@ typedef struct basin_image_descent_options {
 BASIN_API basin_status basin_image_set_descent(basin_image_model *model,
                                                const basin_image_descent_options *options,
                                                basin_error *error);
-
-/* Convergence statistics of implicit descents (setting implicit) since the last call; see
- * basin_convergence_describe. */
-BASIN_API void basin_image_take_convergence(basin_convergence *convergence,
-                                            basin_image_model *model);
 
 /* ---- pictures ---- */
 

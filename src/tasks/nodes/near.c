@@ -134,12 +134,12 @@ basin_status basin_near_scorer_new(basin_near_scorer **scorer, const basin_near_
     basin_near_scorer *s = *scorer;
     s->rows = rows, s->config = *options, s->member = -1;
     pthread_mutex_init(&s->lock, NULL);
-    if (r->classes || (!trees && ((!plain && !basin_nodes_descends(r)) || r->implicit ||
-                                  !basin_choice_is(r->position, "none"))))
+    if (r->classes ||
+        (!trees && ((!plain && !basin_nodes_descends(r)) || !basin_choice_is(r->position, "none"))))
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "single nodes need a detector of form energy, linear or mlp, without "
-                          "implicit and with position none; this one has form %s%s, position %s",
-                          r->form, r->implicit ? ", implicit" : "", r->position);
+                          "single nodes need a detector of form energy, linear or mlp, with "
+                          "position none; this one has form %s, position %s",
+                          r->form, r->position);
     /* Own columns see a node's edges: one hop more. */
     bool attends = !trees && !plain && r->attention;
     int64_t hops = basin_int_max(trees ? 0 : r->hops, rows->model->ensemble.fits ? 2 : 0);

@@ -260,9 +260,6 @@ static basin_status run(state *s, basin_error *error) {
     BASIN_TRY(rank(s->scores, error));
     summarise(s);
     s->scores->unreadable = basin_picture_feed_count(s->feed).unreadable;
-    basin_convergence convergence = {.size = sizeof convergence};
-    basin_image_take_convergence(&convergence, s->model);
-    basin_convergence_note(s->scoring->watch, "scoring", &convergence);
     return BASIN_OK;
 }
 

@@ -122,7 +122,6 @@ struct basin_image_model {
     basin_image_info info; /* of them */
     basin_image_card card;
     basin_image_descent_options descent; /* zeros: as the settings have it */
-    basin_convergence convergence;       /* since they were taken */
     struct basin_image_runner *kept;     /* of the last completion, for the next one; or NULL */
 };
 
@@ -159,7 +158,6 @@ basin_image_settings basin_image_run_settings(const basin_image_model *model);
 typedef struct basin_image_runner {
     basin_image_graph graph;
     basin_plan *plan;
-    basin_image_model *model; /* counts the convergence of runs */
 } basin_image_runner;
 
 basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_model *model,

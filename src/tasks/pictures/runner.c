@@ -30,14 +30,9 @@ basin_status basin_image_set_descent(basin_image_model *model,
 basin_image_settings basin_image_run_settings(const basin_image_model *model) {
     const basin_image_descent_options *d = &model->descent;
     basin_image_settings s = model->settings;
-    if (d->steps > 0) s.steps = s.rest_steps = d->steps;
+    if (d->steps > 0) s.steps = d->steps;
     if (d->alpha > 0) s.alpha = d->alpha;
     return s;
-}
-
-void basin_image_take_convergence(basin_convergence *convergence, basin_image_model *model) {
-    basin_info_fill(convergence, &model->convergence, sizeof model->convergence);
-    model->convergence = (basin_convergence){0};
 }
 
 /* ---- plans ---- */
@@ -46,7 +41,7 @@ basin_status basin_image_runner_new(basin_image_runner *runner, basin_image_mode
                                     int64_t batch, basin_error *error) {
     basin_image_settings settings = basin_image_run_settings(model);
     basin_plan_spec spec = {.output = &runner->graph.output, .outputs = 1};
-    *runner = (basin_image_runner){.model = model};
+    *runner = (basin_image_runner){0};
     BASIN_TRY(basin_image_graph_new(&runner->graph, &settings, batch, error));
     BASIN_TRY_OR(basin_plan_new(&runner->plan, model->store, &spec, error),
                  basin_image_runner_free(runner));
@@ -102,11 +97,8 @@ basin_status basin_image_runner_run(basin_image_runner *r, float *output, const 
     int64_t all = basin_shape_count(basin_expr_shape(r->graph.output));
     BASIN_SCRATCH_RAW(float, result, all, "a batch", error);
     BASIN_TRY(basin_image_write_batch(r->plan, &r->graph, patches, mask, count, error));
-    (void)basin_convergence_of(r->model->store);
-    basin_status status = basin_plan_run(r->plan, error);
-    basin_convergence convergence = basin_convergence_of(r->model->store);
-    basin_convergence_add(&r->model->convergence, &convergence);
-    if (!status) status = basin_values_read(r->plan, r->graph.output, result, BASIN_F32, error);
-    if (!status) memcpy(output, result, (size_t)(all / r->graph.batch * count) * sizeof *output);
-    return status;
+    BASIN_TRY(basin_plan_run(r->plan, error));
+    BASIN_TRY(basin_values_read(r->plan, r->graph.output, result, BASIN_F32, error));
+    memcpy(output, result, (size_t)(all / r->graph.batch * count) * sizeof *output);
+    return BASIN_OK;
 }

@@ -136,22 +136,6 @@ static void sum(fields *f, const char *name, basin_run_sum *to) {
     f->good = in.good && (!f->reading || (to->weight >= 0 && isfinite(to->loss)));
 }
 
-/* Only of runs that seek fixed points. */
-static void convergence(fields *f, const char *name, basin_convergence *r) {
-    if (f->reading ? !cJSON_GetObjectItemCaseSensitive(f->object, name) : !r->points) return;
-    fields in = inside(f, name);
-    count(&in, "points", &r->points);
-    count(&in, "steps", &r->steps);
-    count(&in, "most_steps", &r->max_steps);
-    count(&in, "restless", &r->not_converged);
-    number(&in, "change", &r->change);
-    count(&in, "solutions", &r->solutions);
-    count(&in, "products", &r->products);
-    count(&in, "unsolved", &r->unsolved);
-    number(&in, "residual", &r->residual);
-    f->good = in.good;
-}
-
 static void score(fields *f, const char *name, basin_score *to) {
     const cJSON *item;
     fields in = inside(f, name);
@@ -191,8 +175,6 @@ static bool state(cJSON *object, bool reading, basin_run_state *s) {
     count(&f, "step", &s->step);
     sum(&f, "epoch_loss", &s->epoch_loss);
     sum(&f, "recent_loss", &s->recent_loss);
-    convergence(&f, "epoch_rests", &s->epoch_convergence);
-    convergence(&f, "recent_rests", &s->recent_convergence);
     count(&f, "best_epoch", &s->best_epoch);
     score(&f, "best", &s->best);
     score(&f, "last", &s->last);

@@ -76,12 +76,6 @@ static basin_status end_line(const basin_run *r, basin_json *line, basin_error *
     return basin_fail_errno(r->training.log, "write", error);
 }
 
-static void gather_convergence(basin_run *r) {
-    basin_convergence more = basin_convergence_of(r->task->store);
-    basin_convergence_add(&r->at.recent_convergence, &more);
-    basin_convergence_add(&r->at.epoch_convergence, &more);
-}
-
 static basin_status log_steps(basin_run *r, basin_error *error) {
     double now = basin_clock();
     int64_t every = r->training.log_every ? r->training.log_every : r->task->log_every;
@@ -91,11 +85,8 @@ static basin_status log_steps(basin_run *r, basin_error *error) {
         double items = (double)(r->task->items * every) / (double)r->task->steps;
         basin_json line = begin_line(r, &r->at.recent_loss);
         basin_json_number(&line, "items_per_second", items / (now - r->recent_since));
-        gather_convergence(r);
-        basin_convergence_log(&line, &r->at.recent_convergence);
         BASIN_TRY(end_line(r, &line, error));
     }
-    r->at.recent_convergence = (basin_convergence){0};
     r->at.recent_loss = (basin_run_sum){0};
     r->recent_since = now;
     return BASIN_OK;
@@ -108,7 +99,6 @@ static basin_status log_epoch(basin_run *r, const basin_score *score, basin_erro
     for (int i = 0; i < score->measures; i++)
         basin_json_number(&line, score->measure[i].name, score->measure[i].value);
     if (r->task->log) r->task->log(r->task->context, &line);
-    basin_convergence_log(&line, &r->at.epoch_convergence);
     basin_json_number(&line, "seconds", r->seconds_before + basin_clock() - r->began);
     return end_line(r, &line, error);
 }
@@ -118,7 +108,6 @@ static basin_status log_epoch(basin_run *r, const basin_score *score, basin_erro
 static basin_status save(basin_run *r, basin_error *error) {
     if (!r->checkpoint) return BASIN_OK;
     BASIN_TRY(settle(r, error));
-    gather_convergence(r);
     r->at.seconds = r->seconds_before + basin_clock() - r->began;
     BASIN_TRY(basin_run_save(r, error));
     r->saved_at = basin_clock();
@@ -218,18 +207,12 @@ static basin_status note_epoch_time(basin_run *r, basin_error *error) {
 
 static basin_status end_epoch(basin_run *r, basin_training_result *outcome, basin_error *error) {
     basin_score score;
-    char when[40];
     BASIN_TRY(settle(r, error));
-    gather_convergence(r);
     BASIN_TRY(note_epoch_time(r, error));
     r->at.epoch++;
     outcome->loss = mean(&r->at.epoch_loss);
-    snprintf(when, sizeof when, "epoch %lld", (long long)r->at.epoch);
-    basin_convergence_note(r->training.watch, when, &r->at.epoch_convergence);
     BASIN_TRY(judge(r, &score, error));
     BASIN_TRY(log_epoch(r, &score, error));
-    r->at.epoch_convergence = (basin_convergence){0};
-    (void)basin_convergence_of(r->task->store); /* of scores, which their maker reports */
     r->at.epoch_loss = (basin_run_sum){0};
     return BASIN_OK;
 }

@@ -139,15 +139,6 @@ void basin_watch_note(const basin_watch *watch, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 bool basin_watch_stopped(const basin_watch *watch);
 
-/* ---- fixed points that a run sought (basin_store_take_convergence) ---- */
-
-void basin_convergence_add(basin_convergence *sum, const basin_convergence *more);
-/* Fields of a line of the log; none where no fixed points were sought. */
-void basin_convergence_log(basin_json *line, const basin_convergence *convergence);
-/* A line that says `when` and what was not reached; nothing where all was. */
-void basin_convergence_note(const basin_watch *watch, const char *when,
-                            const basin_convergence *convergence);
-
 /* ---- averages ----
  * Averages of parameters over the steps of a run, kept as states "average.NAME" beside them. */
 
@@ -179,14 +170,13 @@ basin_status basin_log_open(FILE **log, const char *path, const basin_run_place 
                             basin_error *error);
 
 typedef struct basin_run_state {
-    int64_t member, epoch, step; /* done so far; epoch and step of this member */
-    basin_run_sum epoch_loss;    /* since the epoch began */
-    basin_run_sum recent_loss;   /* since the last line of steps */
-    basin_convergence epoch_convergence, recent_convergence; /* likewise, of fixed points */
-    int64_t best_epoch;                                      /* from 1; 0: none yet */
-    basin_score best, last;                                  /* the best score and the last one */
-    double seconds;                                          /* of all legs */
-    basin_run_member done[BASIN_MAX_MEMBERS];                /* [member] */
+    int64_t member, epoch, step;              /* done so far; epoch and step of this member */
+    basin_run_sum epoch_loss;                 /* since the epoch began */
+    basin_run_sum recent_loss;                /* since the last line of steps */
+    int64_t best_epoch;                       /* from 1; 0: none yet */
+    basin_score best, last;                   /* the best score and the last one */
+    double seconds;                           /* of all legs */
+    basin_run_member done[BASIN_MAX_MEMBERS]; /* [member] */
 } basin_run_state;
 
 /* Fills the store: parameters, moments, kept copies. A tensor that is none of these, lacks, or has
