@@ -82,9 +82,6 @@ static basin_status step(void *context, basin_run_sum *sum, const basin_run_plac
     else
         status = basin_graphs_plans_step(&j->train, sum, j->input, j->batch + at, count,
                                          (uint64_t)place->epoch, error);
-    /* The plan of averages may lie where this step's loss does. */
-    if (!status && j->model->settings.average > 0 && j->model->shares_results)
-        status = basin_graphs_plans_settle(&j->train, sum, error);
     j->task.memory = j->train.bytes;
     return status;
 }

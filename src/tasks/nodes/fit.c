@@ -614,7 +614,6 @@ static basin_run_task task_of(basin_nodes_fitting *f) {
                             .params = &f->net.params,
                             .average = s->average,
                             .data = f->data,
-                            .average_host = true,
                             .begin = begin,
                             .adopt = adopt,
                             .step = step,

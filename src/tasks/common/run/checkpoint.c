@@ -309,42 +309,6 @@ basin_status basin_run_restore(basin_run_state *state, const basin_run_task *tas
 
 /* ---- averages of parameters over steps ---- */
 
-/* A graph that failed leaves no expression by which a plan could find its error. */
-static basin_status build_averages(basin_average *a, basin_update *update, basin_error *error) {
-    const basin_params *params = a->params;
-    a->keep = basin_input(a->graph, "keep", BASIN_SCALAR);
-    for (size_t i = 0; i < params->count; i++) {
-        char name[NAME];
-        const char *own = basin_expr_name(params->param[i].state);
-        basin_shape shape = basin_expr_shape(params->param[i].state);
-        snprintf(name, sizeof name, "average.%s", own);
-        basin_expr mean = basin_state(a->graph, name, shape);
-        basin_expr now = basin_state(a->graph, own, shape);
-        basin_expr apart = basin_mul(basin_sub(mean, now), a->keep);
-        update[i] = (basin_update){mean, basin_add(now, apart)};
-    }
-    return basin_graph_check(a->graph, error);
-}
-
-basin_status basin_average_new(basin_average *average, basin_store *store,
-                               const basin_params *params, double limit, bool host,
-                               basin_error *error) {
-    *average = (basin_average){.limit = limit, .store = store, .params = params};
-    if (host) return BASIN_OK;
-    average->graph = basin_graph_new();
-    if (!average->graph) return basin_fail_memory(error, "averages of weights");
-    BASIN_SCRATCH_RAW(basin_update, update, params->count, "averages of weights", error);
-    BASIN_TRY(build_averages(average, update, error));
-    basin_plan_spec spec = {.update = update, .updates = (int)params->count};
-    return basin_plan_new(&average->plan, store, &spec, error);
-}
-
-void basin_average_free(basin_average *average) {
-    basin_plan_free(average->plan);
-    basin_graph_free(average->graph);
-    *average = (basin_average){0};
-}
-
 /* a = keep a + (1 - keep) b */
 static void mix(basin_tensor *a, const basin_tensor *b, double keep) {
     int64_t count = basin_shape_count(a->shape);
@@ -358,24 +322,22 @@ static void mix(basin_tensor *a, const basin_tensor *b, double keep) {
                                     (float)(1 - keep) * ((const float *)b->data)[i];
 }
 
-static basin_status average_on_host(basin_average *a, double keep, basin_error *error) {
-    for (size_t i = 0; i < a->params->count; i++) {
-        BASIN_AT_EXIT(basin_tensor_free) basin_tensor old = {0};
-        BASIN_AT_EXIT(basin_tensor_free) basin_tensor now = {0};
-        char name[NAME];
-        const char *own = basin_expr_name(a->params->param[i].state);
-        snprintf(name, sizeof name, "average.%s", own);
-        BASIN_TRY(basin_store_get(&old, a->store, name, error));
-        BASIN_TRY(basin_store_get(&now, a->store, own, error));
-        mix(&old, &now, keep);
-        BASIN_TRY(basin_store_write(a->store, name, &old, error));
-    }
-    return BASIN_OK;
+/* One parameter. */
+static basin_status average(basin_store *store, const char *name, double keep, basin_error *error) {
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor old = {0};
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor now = {0};
+    char mean[NAME];
+    snprintf(mean, sizeof mean, "average.%s", name);
+    BASIN_TRY(basin_store_get(&old, store, mean, error));
+    BASIN_TRY(basin_store_get(&now, store, name, error));
+    mix(&old, &now, keep);
+    return basin_store_write(store, mean, &old, error);
 }
 
-basin_status basin_average_step(basin_average *average, int64_t t, basin_error *error) {
-    double keep = fmin(average->limit, (double)t / (10 + (double)t));
-    if (!average->plan) return average_on_host(average, keep, error);
-    BASIN_TRY(basin_values_write(average->plan, average->keep, &keep, BASIN_F64, error));
-    return basin_plan_run(average->plan, error);
+basin_status basin_run_average(basin_store *store, const basin_params *params, double limit,
+                               int64_t t, basin_error *error) {
+    double keep = fmin(limit, (double)t / (10 + (double)t));
+    for (size_t i = 0; i < params->count; i++)
+        BASIN_TRY(average(store, basin_expr_name(params->param[i].state), keep, error));
+    return BASIN_OK;
 }

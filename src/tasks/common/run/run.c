@@ -128,18 +128,18 @@ static bool is_better(const basin_run_state *at, const basin_score *score) {
 }
 
 /* What is scored and kept. */
-static const char *scored(const basin_run *r) { return r->average.limit > 0 ? "average." : ""; }
+static const char *scored(const basin_run *r) { return r->task->average > 0 ? "average." : ""; }
 
 /* The averages, where there are any, take the place of the weights meanwhile. */
 static basin_status score_weights(basin_run *r, basin_score *score, basin_error *error) {
     const basin_run_task *t = r->task;
     basin_run_place place = place_of(r);
-    if (r->average.limit > 0) {
+    if (r->task->average > 0) {
         BASIN_TRY(basin_states_copy(t->store, t->params, "aside.", "", error));
         BASIN_TRY(basin_states_copy(t->store, t->params, "", "average.", error));
     }
     BASIN_TRY(t->score(t->context, score, &place, error));
-    return r->average.limit > 0 ? basin_states_copy(t->store, t->params, "", "aside.", error)
+    return r->task->average > 0 ? basin_states_copy(t->store, t->params, "", "aside.", error)
                                 : BASIN_OK;
 }
 
@@ -183,7 +183,9 @@ static basin_status run_step(basin_run *r, basin_error *error) {
     double began = basin_clock();
     BASIN_TRY(t->step(t->context, &sum, &place, error));
     r->at.step++;
-    if (r->average.limit > 0) BASIN_TRY(basin_average_step(&r->average, r->at.step, error));
+    if (r->task->average > 0)
+        BASIN_TRY(basin_run_average(r->task->store, r->task->params, r->task->average, r->at.step,
+                                    error));
     r->leg_steps++;
     add(&r->at.epoch_loss, &sum);
     add(&r->at.recent_loss, &sum);
@@ -267,7 +269,7 @@ static basin_status begin_member(basin_run *r, basin_error *error) {
     if (r->from)
         BASIN_TRY(t->adopt ? t->adopt(t->context, member, r->from, error)
                            : basin_params_read(t->params, t->store, r->from, error));
-    if (!(r->average.limit > 0)) return BASIN_OK;
+    if (!(r->task->average > 0)) return BASIN_OK;
     return basin_states_copy(t->store, t->params, "average.", "", error);
 }
 
@@ -331,9 +333,6 @@ static basin_status begin(basin_run *r, basin_error *error) {
                           "%lld steps per epoch and %lld members must both be positive",
                           (long long)r->task->steps, (long long)r->task->members);
     BASIN_TRY(basin_run_share_sizes(r, error));
-    if (r->task->average > 0)
-        BASIN_TRY(basin_average_new(&r->average, r->task->store, r->task->params, r->task->average,
-                                    r->task->average_host, error));
     if (r->saved) BASIN_TRY(basin_run_restore(at, r->task, r->saved, error));
     r->seconds_before = isfinite(at->seconds) ? at->seconds : 0;
     r->epoch_whole = at->step == at->epoch * r->task->steps;
@@ -389,7 +388,5 @@ basin_status basin_run_train(basin_training_result *outcome, basin_run *run,
                              const basin_run_task *task, basin_error *error) {
     *outcome = (basin_training_result){.loss = NAN};
     run->task = task;
-    basin_status status = train(outcome, run, error);
-    basin_average_free(&run->average); /* before the store that it is of */
-    return status;
+    return train(outcome, run, error);
 }

@@ -50,8 +50,7 @@ typedef struct basin_run_task {
     const basin_params *params;
     uint64_t seed;     /* of first values, where there is no `begin` */
     double average;    /* averages "average.NAME" of the parameters over steps are scored and kept,
-                          see basin_average; 0: none */
-    bool average_host; /* computed by the host, whose roundings their models were trained with */
+                          see basin_run_average; 0: none */
     bool some_moments; /* not every parameter has two: Lion, SGD, parameters that are frozen */
 
     uint64_t data; /* a digest of the training data, `unit`s: a run is resumed only with the
@@ -139,28 +138,11 @@ void basin_watch_note(const basin_watch *watch, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 bool basin_watch_stopped(const basin_watch *watch);
 
-/* ---- averages ----
- * Averages of parameters over the steps of a run, kept as states "average.NAME" beside them. */
-
-typedef struct basin_average {
-    basin_graph *graph;
-    basin_plan *plan; /* NULL: the host computes */
-    basin_expr keep;  /* input [] */
-    double limit;     /* what `keep` rises to */
-    basin_store *store;
-    const basin_params *params;
-} basin_average;
-
-/* average <- keep average + (1 - keep) parameter, keep at most `limit`: by a separate plan, so
- * that a device does it where the parameters are, as parameter + keep (average - parameter); or by
- * the host, as it stands. `params` must stay where they are. Free it, also on failure. */
-basin_status basin_average_new(basin_average *average, basin_store *store,
-                               const basin_params *params, double limit, bool host,
-                               basin_error *error);
-void basin_average_free(basin_average *average);
-/* After step t = 1, 2, ..: early steps count more, keep = t / (10 + t), so that the first weights
- * are forgotten. */
-basin_status basin_average_step(basin_average *average, int64_t t, basin_error *error);
+/* Averages of parameters over the steps of a run, kept as states "average.NAME" beside them:
+ * average <- keep average + (1 - keep) parameter after step t = 1, 2, ..; early steps count more,
+ * keep = t / (10 + t), at most `limit`, so that the first weights are forgotten. */
+basin_status basin_run_average(basin_store *store, const basin_params *params, double limit,
+                               int64_t t, basin_error *error);
 
 /* ---- its log, where it stands (what a checkpoint keeps), what ranks share ---- */
 
@@ -195,7 +177,6 @@ struct basin_run {
     const basin_run_task *task;
     basin_run_state at;
     FILE *log;              /* NULL: none is kept */
-    basin_average average;  /* zeros: none */
     double began, saved_at; /* clock: of this leg, of the last checkpoint */
     double seconds_before;  /* of earlier legs */
     double recent_since;    /* clock: of the last line of steps */
