@@ -53,10 +53,14 @@ BASIN_API basin_status basin_context_store(basin_context *context,
                                            const basin_context_options *options,
                                            basin_error *error);
 
-/* Adds or corrects the label (0 or 1) of a node; what is stored is chosen again. After an error
- * labels are as before. */
-BASIN_API basin_status basin_context_label(basin_context *context, int64_t node, int32_t label,
+/* Adds or corrects labels (0 or 1; -1 takes a label back) of nodes; what is stored is chosen again.
+ * After an error labels are as before. */
+BASIN_API basin_status basin_context_label(basin_context *context,
+                                           const int64_t *node /* [count] */,
+                                           const int32_t *label /* [count] */, int64_t count,
                                            basin_error *error);
+/* -1: unknown. */
+BASIN_API int32_t basin_context_get_label(const basin_context *context, int64_t node);
 
 /* Describes what is stored. Made by the library; fields may be added at the end. */
 typedef struct basin_context_info {

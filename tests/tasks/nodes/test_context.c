@@ -97,7 +97,7 @@ TEST(labels_of_neighbours_are_columns) {
         .nodes = 5, .features = 1, .feature = x, .relations = 1, .edges = &edges};
     assert_ok(basin_network_from_arrays(&n, &arrays, NULL, &failure));
     assert_ok(basin_cells_open(&c, n, NULL, 0, &failure));
-    basin_cells_label(&c, label, -1, -1);
+    basin_cells_label(&c, label);
     /* anomalous and all labelled: neighbours, ends of two steps */
     static const int64_t vote[] = {0, 0, 0, 1, 1, 2, 1, 2, 0, 0, 2, 2, 1, 2, 1, 2, 0, 0, 0, 1};
     assert_memory_equal(c.vote, vote, sizeof vote);
@@ -109,12 +109,12 @@ TEST(labels_of_neighbours_are_columns) {
     basin_cells_rows(row, &c, (const int64_t[]){0}, 1);
     assert_true(entry[0] == 0 && entry[2] == 0 &&
                 entry[1] == 0.6f); /* a gap, as of three of five */
-    label[3] = 1;
-    basin_cells_label(&c, label, 3, -1);
-    label[2] = 1;
-    basin_cells_label(&c, label, 2, 0);
+    label[3] = label[2] = 1;
+    basin_cells_relabel(&c, 3, -1, 1);
+    basin_cells_relabel(&c, 2, 0, 1);
+    basin_cells_rank_labels(&c);
     memcpy(value, c.value, sizeof value);
-    basin_cells_label(&c, label, -1, -1);
+    basin_cells_label(&c, label);
     assert_memory_equal(value, c.value, sizeof value);
 }
 
@@ -214,13 +214,19 @@ TEST(a_label_is_added) {
     assert_ok(basin_context_read(context, n, 0, &failure));
     assert_ok(basin_context_store(context, NULL, &failure));
     assert_ok(basin_context_predict_network(before, context, n, &failure));
-    assert_failure(basin_context_label(context, 3, 0, &failure), BASIN_BAD_VALUE, "are normal");
-    assert_failure(basin_context_label(context, 3, 2, &failure), BASIN_BAD_VALUE, "0 or 1");
-    assert_failure(basin_context_label(context, N, 1, &failure), BASIN_BAD_VALUE, "no node");
+    static const int64_t node[] = {30, 3, 30, N};
+    static const int32_t y[] = {0, 0, 1, 2, 1};
+    assert_failure(basin_context_label(context, node, y, 2, &failure), BASIN_BAD_VALUE,
+                   "are normal");
+    assert_failure(basin_context_label(context, node, y + 3, 1, &failure), BASIN_BAD_VALUE,
+                   "0, 1 or -1");
+    assert_failure(basin_context_label(context, node + 3, y, 1, &failure), BASIN_BAD_VALUE,
+                   "no node");
     assert_ok(basin_context_predict_network(after, context, n, &failure));
     assert_memory_equal(before, after, sizeof before);
-    assert_ok(basin_context_label(context, 30, 1, &failure));
-    assert_ok(basin_context_label(context, 3, 0, &failure));
+    assert_ok(basin_context_label(context, node, y, 1, &failure));
+    assert_ok(basin_context_label(context, node + 1, y + 1, 2, &failure)); /* 30 is corrected */
+    assert_int_equal(basin_context_get_label(context, 30), 1);
     assert_ok(basin_context_predict_network(after, context, n, &failure));
     label[30] = 1, label[3] = 0;
     assert_ok(basin_context_store(context, &(basin_context_options){.label = label}, &failure));

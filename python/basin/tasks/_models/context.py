@@ -129,7 +129,7 @@ class InContextDetector(Detector):
         if label not in self.classes_:
             raise BasinError(f"the label {label!r}, expected one of {self.classes_.tolist()}")
         with self._backend().lock:
-            check(lib.basin_context_label, self._fitted(), number, code)
+            check(lib.basin_context_label, self._fitted(), [number], [code], 1)
         labels = network_labels(self._base)
         labels[number] = code
         check(lib.basin_network_set_labels, self._base, ffi.cast("int32_t *", labels.ctypes.data))

@@ -248,9 +248,10 @@ static void count_ends(const void *context, int64_t first, int64_t last) {
     }
 }
 
-static void recount(const basin_cells *c, int64_t node, int64_t anomalous, int64_t known) {
+void basin_cells_relabel(const basin_cells *c, int64_t node, int32_t before, int32_t after) {
     const basin_relation *r = c->relation;
-    for (int64_t e = r->row[node]; e < r->row[node + 1]; e++) {
+    int64_t anomalous = (after > 0) - (before > 0), known = (after >= 0) - (before >= 0);
+    for (int64_t e = c->grouped ? r->row[node] : 0; c->grouped && e < r->row[node + 1]; e++) {
         int64_t near = r->col[e];
         if (near == node) continue;
         c->vote[4 * near] += anomalous, c->vote[4 * near + 1] += known;
@@ -401,7 +402,8 @@ const char *basin_cells_name(char text[BASIN_MAX_REASON], const basin_cells *c, 
 
 /* ---- opening ---- */
 
-static void rank_votes(const basin_cells *c) {
+void basin_cells_rank_labels(const basin_cells *c) {
+    if (!c->grouped) return;
     basin_parallel_for(fill_votes, c, c->network->nodes, 4096, 0);
     if (!c->as)
         basin_parallel_for(sort_columns, &(sorting){c, c->degree + 1}, BASIN_CELL_VOTES, 1, 0);
@@ -455,21 +457,16 @@ basin_status basin_cells_open(basin_cells *c, const basin_network *n, const basi
         basin_parallel_for(average, &(averaging){c, hop}, n->nodes, 256, 0);
     if (c->grouped) fill_degrees(c);
     if (!as) BASIN_TRY(rank_columns(c, error));
-    if (c->grouped) rank_votes(c);
+    basin_cells_rank_labels(c);
     return BASIN_OK;
 }
 
-void basin_cells_label(const basin_cells *c, const int32_t *label, int64_t node, int32_t before) {
+void basin_cells_label(const basin_cells *c, const int32_t *label) {
     const counting v = {c, label};
-    int64_t nodes = c->network->nodes;
     if (!c->grouped) return;
-    if (node < 0) {
-        basin_parallel_for(count_neighbours, &v, nodes, 256, 0);
-        basin_parallel_for(count_ends, &v, nodes, 256, 0);
-    } else {
-        recount(c, node, (label[node] > 0) - (before > 0), (label[node] >= 0) - (before >= 0));
-    }
-    rank_votes(c);
+    basin_parallel_for(count_neighbours, &v, c->network->nodes, 256, 0);
+    basin_parallel_for(count_ends, &v, c->network->nodes, 256, 0);
+    basin_cells_rank_labels(c);
 }
 
 void basin_cells_close(basin_cells *c) {

@@ -53,10 +53,11 @@ struct basin_cells {
 basin_status basin_cells_open(basin_cells *cells, const basin_network *network,
                               const basin_cells *as, size_t memory, basin_error *error);
 void basin_cells_close(basin_cells *cells);
-/* Fills the columns of neighbours' labels from labels [N], -1: unknown; once they are filled, after
- * the label of `node` has changed from `before`. `node` -1: from all labels. */
-void basin_cells_label(const basin_cells *cells, const int32_t *label, int64_t node,
-                       int32_t before);
+/* Fills the columns of neighbours' labels from labels [N], -1: unknown. */
+void basin_cells_label(const basin_cells *cells, const int32_t *label);
+/* The same after the labels of single nodes have changed, each counted and then all ranked. */
+void basin_cells_relabel(const basin_cells *cells, int64_t node, int32_t before, int32_t after);
+void basin_cells_rank_labels(const basin_cells *cells);
 /* Rows of nodes, [count, cells, BASIN_CELL]. */
 void basin_cells_rows(float *row, const basin_cells *cells, const int64_t *node, int64_t count);
 /* Where the entry of a column is in a row; its value for a node, as in the table or a mean of such;

@@ -215,7 +215,7 @@ basin_status basin_context_store(basin_context *c, const basin_context_options *
     if (!n) return basin_fail(error, BASIN_BAD_VALUE, "labels of a network that was not read");
     if (o->labels < 0 || o->labels == 1 || o->passes < 0 || o->passes > shape.passes)
         return basin_fail(error, BASIN_BAD_VALUE,
-                          "%lld labels, %lld passes; expected 2 or more, and at most %lld passes",
+                          "labels is %lld, passes is %lld; expected 2 or more, and at most %lld",
                           (long long)o->labels, (long long)o->passes, (long long)shape.passes);
     c->watch = o->watch, c->max_labels = o->labels;
     c->info.passes = o->passes ? o->passes : 1;
@@ -227,25 +227,41 @@ basin_status basin_context_store(basin_context *c, const basin_context_options *
                               "%s: label %d of node %lld; expected 0, 1 or none", n->path, (int)y,
                               (long long)number_of(c, i));
     }
-    basin_cells_label(&c->table.cells, c->known, -1, -1);
+    basin_cells_label(&c->table.cells, c->known);
     return take_labels(c, error);
 }
 
-basin_status basin_context_label(basin_context *c, int64_t node, int32_t label,
-                                 basin_error *error) {
-    BASIN_TRY(check_nodes(c, c->network, &node, 1, error));
-    int64_t i = place_of(&c->table, node);
-    int32_t before = c->known[i];
-    if (label < 0 || label > 1)
-        return basin_fail(error, BASIN_BAD_VALUE, "label %d; expected 0 or 1", (int)label);
-    if (label == before) return BASIN_OK;
-    c->known[i] = label;
-    basin_cells_label(&c->table.cells, c->known, i, before);
+int32_t basin_context_get_label(const basin_context *c, int64_t node) {
+    return c->known[place_of(&c->table, node)];
+}
+
+/* Exchanges labels with those of nodes, the last first: twice restores what was there. */
+static void exchange(basin_context *c, const int64_t *node, int32_t *label, int64_t count,
+                     bool forwards) {
+    for (int64_t k = 0; k < count; k++) {
+        int64_t i = forwards ? k : count - 1 - k, at = place_of(&c->table, node[i]);
+        int32_t before = c->known[at];
+        c->known[at] = label[i], label[i] = before;
+        basin_cells_relabel(&c->table.cells, at, before, c->known[at]);
+    }
+    basin_cells_rank_labels(&c->table.cells);
+}
+
+basin_status basin_context_label(basin_context *c, const int64_t *node, const int32_t *label,
+                                 int64_t count, basin_error *error) {
+    BASIN_TRY(check_nodes(c, c->network, node, count, error));
+    BASIN_SCRATCH_RAW(int32_t, given, count, what, error);
+    for (int64_t i = 0; i < count; i++) {
+        given[i] = label[i];
+        if (label[i] < -1 || label[i] > 1)
+            return basin_fail(error, BASIN_BAD_VALUE, "label %d; expected 0, 1 or -1 for none",
+                              (int)label[i]);
+    }
+    exchange(c, node, given, count, true);
     basin_status status = take_labels(c, error);
     if (!status) return BASIN_OK;
-    basin_error again; /* what it was: a class needs a label, memory was there */
-    c->known[i] = before;
-    basin_cells_label(&c->table.cells, c->known, i, label);
+    basin_error again; /* what was there had labels of both classes, and its memory is free */
+    exchange(c, node, given, count, false);
     (void)take_labels(c, &again);
     return status;
 }
