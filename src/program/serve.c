@@ -15,6 +15,10 @@ typedef struct options {
 #define OPTIONS options
 
 static const basin_option table[] = {
+    BASIN_FLAG(context.on, "in-context"),
+    BASIN_INTEGER(context.passes, "passes", "N", 1, 4, .needs = "in-context=on", .initial = 1,
+                  .more = true),
+    BASIN_TEXT(context.weights, 0, "weights", "FILE", .needs = "in-context=on", .more = true),
     BASIN_TEXT(listen, 0, "listen", "HOST:PORT", .text = "127.0.0.1:8470"),
     BASIN_TEXT(socket, 0, "socket", "PATH", .needs = "listen=127.0.0.1:8470"),
     BASIN_TEXT(host, 0, "host", "NAMES"),
@@ -37,11 +41,17 @@ static void say_nothing(const char *format, ...) { (void)format; }
 
 static basin_status run(void *context, basin_error *error) {
     options *o = context;
+    bool labels = o->context.on;
+    if (!labels && o->operands != 2) return basin_usage(error, "needs MODEL BASE");
     basin_serve_prepare();
     BASIN_TRY(basin_compute_open(&o->args, error));
     basin_serving serving = {
-        .model = o->operand[0],
-        .base = o->operand[1],
+        .model = labels ? NULL : o->operand[0],
+        .base = o->operand[labels ? 0 : 1],
+        .files = labels ? (const char *const *)o->operand : NULL,
+        .file_count = o->operands,
+        .passes = o->context.passes,
+        .weights = o->context.weights,
         .listen = o->listen,
         .socket = o->socket,
         .host = o->host,
@@ -64,4 +74,5 @@ static basin_status run(void *context, basin_error *error) {
     return basin_serve(&serving, error);
 }
 
-const basin_command basin_command_serve = {BASIN_COMMAND("serve", table), .run = run};
+const basin_command basin_command_serve = {BASIN_COMMAND("serve", table), .run = run,
+                                           .min_operands = 1};

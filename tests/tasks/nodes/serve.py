@@ -555,6 +555,49 @@ def test_slow_clients():
     s.stop()
 
 
+def test_labels():
+    """--in-context: a label is known by the next score, and after kill -9; a refused one changes nothing."""
+    with open("labels.csv", "w") as f, open("pairs.csv", "w") as g:
+        f.write("id,label,amount,age\n")
+        g.write("source,target\n")
+        for i in range(60):
+            f.write(f"L{i},{int(i % 5 == 0) if i < 30 else ''},{(i * 7) % 13 + 20 * (i % 5 == 0)},{i % 11}\n")
+            g.write(f"L{i},L{(i * 17 + 3) % 60}\n")
+    options = ("--in-context", "--threads", "1")
+    s = Server(*options, model="labels.csv", base="pairs.csv")
+
+    def score():
+        return s.ask("POST", "/score", {"ids": [f"L{i}" for i in range(60)]})[1]["results"]
+
+    def label(body):
+        return s.ask("POST", "/label", body)
+
+    first = score()
+    assert label({"id": "L35", "label": 1}) == (200, {"model": "in-context", "journal": 1, "labels": 1})
+    second = score()
+    assert second != first
+    for body, status in (({"id": "X", "label": 1}, 422), ({"id": "L1", "label": 2}, 400), ({"id": "L1"}, 400), ({"labels": []}, 400),
+                         ({"labels": [{"id": f"L{i}", "label": 0} for i in range(60)]}, 422),
+                         ({"labels": [{"id": "L40", "label": 1}, {"id": "X", "label": 1}]}, 422)):  # fmt: skip
+        assert label(body)[0] == status, (body, label(body))
+    assert score() == second
+    assert label({"labels": [{"id": "L36", "label": 0}, {"id": "L35", "label": 0}]})[1]["labels"] == 2
+    third = score()
+    why = s.ask("GET", "/explain?id=L40&reasons=3")[1]["results"][0]
+    assert len(why["sources"]) == 3 and why["sources"][0]["agrees"][0]["column"] and why["probability"] == third[40]["probability"]
+    assert s.ask("POST", "/add", {"accounts": [{"id": "N"}]})[0] == 404
+    assert "basin_threshold 0.5" in s.ask("GET", "/metrics")[1]
+    s.stop(signal.SIGKILL)
+    s = Server(*options, model="labels.csv", base="pairs.csv")
+    assert s.ask("GET", "/health")[1]["journal"] == 2 and score() == third
+    s.stop()
+    run("data", "journal", "undo", "labels.csv.journal", "2")
+    s = Server(*options, model="labels.csv", base="pairs.csv")
+    assert score() == second
+    assert s.ask("POST", "/reload")[0] == 200 and score() == second
+    s.stop()
+
+
 def mutate(draw, body):
     pieces = [b'"', b"{", b"[", b"}", b"\\u0000", b"\\ud800", b"1e400", b"null", b",", b"-", b"\xff", b'"id":' * 3, b"", b""]
     for _ in range(draw.randrange(1, 6)):
@@ -603,7 +646,7 @@ def main():
         s.stop()
         lines = [json.loads(x) for x in open("log.jsonl")]
         assert len(lines) > 40 and all(x["model"] or x["status"] >= 400 for x in lines) and count >= 2
-        for test in (test_kill, test_numbers, test_refused_by_a_model, test_damage, test_door, test_full_disk, test_reload, test_access, test_slow_clients):
+        for test in (test_kill, test_numbers, test_refused_by_a_model, test_damage, test_door, test_full_disk, test_reload, test_labels, test_access, test_slow_clients):
             test()
             print(test.__name__, "ok", flush=True)
 

@@ -567,7 +567,7 @@ static void attend(basin_server *s, pthread_t taker) {
     await(&s->meters.connections, INFINITY);
 }
 
-static void announce(const basin_server *s) {
+static void announce(basin_server *s) {
     struct sockaddr_storage address;
     socklen_t size = sizeof address;
     char port[16] = "";
@@ -577,7 +577,7 @@ static void announce(const basin_server *s) {
     s->o->say("basin: serving on %s%.*s%s: model %s, %lld accounts, %lld additions in %s%s",
               *port ? "http://" : "",
               (int)(*port ? strrchr(where, ':') + 1 - where : (ptrdiff_t)strlen(where)), where,
-              port, s->now->id, (long long)basin_nodes_live_count(s->now->live).nodes,
+              port, s->now->id, (long long)basin_server_look(s, NULL).nodes,
               (long long)s->journal->records, s->journal->path,
               s->o->read_only ? ", read-only" : "");
 }

@@ -41,7 +41,7 @@ void basin_request_fail(basin_request *r, int status, const char *format, ...) {
 static void fail(basin_request *r, const basin_error *error) {
     basin_status s = error->status;
     bool ours = s == BASIN_IO || s == BASIN_NO_MEMORY,
-         value = r->route == ADD && s == BASIN_BAD_VALUE;
+         value = (r->route == ADD || r->route == LABEL) && s == BASIN_BAD_VALUE;
     basin_request_fail(r,
                        ours                   ? 503
                        : s == BASIN_BAD_SHAPE ? 413
@@ -143,11 +143,12 @@ static basin_status put_score(FILE *file, bool *known, const basin_request *r, c
     if (begun - r->arrived > r->server->o->timeout)
         return basin_fail(error, BASIN_IO, "not all ids were done within %g s",
                           r->server->o->timeout);
-    BASIN_TRY(
-        basin_nodes_live_predict(&score, g->live, (const char *const *)&id->valuestring, 1, error));
+    BASIN_TRY(g->context ? basin_labels_score(&score, r->server, id->valuestring, error)
+                         : basin_nodes_live_predict(
+                               &score, g->live, (const char *const *)&id->valuestring, 1, error));
     *known = score.node >= 0;
     if (*known) basin_times_add(&m->node, basin_clock() - begun);
-    if (*known && r->route == EXPLAIN)
+    if (*known && r->route == EXPLAIN && !g->context)
         BASIN_TRY(basin_nodes_live_explain(&why, g->live, id->valuestring, error));
     basin_json json = basin_json_begin_line(file);
     basin_json_text(&json, "id", id->valuestring);
@@ -158,12 +159,14 @@ static basin_status put_score(FILE *file, bool *known, const basin_request *r, c
         basin_scores_add(&m->score, score.probability);
         basin_json_number(&json, "probability", score.probability);
         basin_json_boolean(&json, "anomalous", score.anomalous);
-        basin_json_integer(&json, "nodes", score.nodes);
-        basin_json_boolean(&json, "capped", score.capped);
+        if (!g->context) basin_json_integer(&json, "nodes", score.nodes);
+        if (!g->context) basin_json_boolean(&json, "capped", score.capped);
     } else {
         basin_json_text(&json, "error", "no account of this id");
     }
     if (why) put_reasons(&json, g, why, max);
+    if (*known && r->route == EXPLAIN && g->context)
+        BASIN_TRY(basin_labels_explain(&json, r->server, score.node, max, error));
     basin_json_end(&json);
     basin_nodes_explanation_free(why);
     return BASIN_OK;
@@ -175,7 +178,7 @@ static basin_status put_scores(basin_request *r, const cJSON *id, int64_t max, b
     snprintf(r->model, sizeof r->model, "%s", r->server->now->id);
     FILE *file = begin(r, 200, "\"threshold\":");
     if (!file) return BASIN_OK;
-    basin_json_put_number(file, basin_nodes_get_info(r->server->now->model)->threshold);
+    basin_json_put_number(file, r->server->now->threshold);
     fputs(",\"results\":[", file);
     for (int64_t i = 0; i < r->ids; i++, id = id->next, unknown += !known) {
         if (i) fputc(',', file);
@@ -211,12 +214,32 @@ static void answer_add(basin_request *r) {
     int64_t added[3];
     if (r->server->o->read_only)
         basin_request_fail(r, 403, "this server is read-only");
+    else if (r->server->o->files)
+        basin_request_fail(r, 404,
+                           "this server has labels in place of a model; for other accounts and "
+                           "edges start it with other files");
     else if (basin_json_parse(&tree, r->body, r->length, "the request", "the body", &error) ||
              basin_server_add(added, r, tree, &error))
         fail(r, &error);
     else
         begin(r, 200, "\"accounts\":%lld,\"updated\":%lld,\"edges\":%lld}\n", (long long)added[0],
               (long long)added[1], (long long)added[2]);
+}
+
+static void answer_label(basin_request *r) {
+    BASIN_JSON_AT_EXIT cJSON *tree = NULL;
+    basin_error error;
+    if (r->server->o->read_only)
+        basin_request_fail(r, 403, "this server is read-only");
+    else if (!r->server->o->files)
+        basin_request_fail(r, 404,
+                           "labels are taken by a server without a model (in context); a model "
+                           "learns them by training");
+    else if (basin_json_parse(&tree, r->body, r->length, "the request", "the body", &error) ||
+             basin_labels_take(r, tree, &error))
+        fail(r, &error);
+    else
+        begin(r, 200, "\"labels\":%lld}\n", (long long)r->ids);
 }
 
 static void answer_reload(basin_request *r) {
@@ -247,6 +270,7 @@ const basin_route_entry basin_routes[ROUTES] = {
     [SCORE] = {"/score", "GET, POST", answer_scores},
     [EXPLAIN] = {"/explain", "GET, POST", answer_scores},
     [ADD] = {"/add", "POST", answer_add},
+    [LABEL] = {"/label", "POST", answer_label},
     [RELOAD] = {"/reload", "POST", answer_reload},
     [HEALTH] = {"/health", "GET", answer_health},
     [METRICS] = {"/metrics", "GET", answer_metrics},
@@ -326,7 +350,7 @@ void basin_request_answer(basin_request *r) {
         basin_request_fail(r, 401, "needs the header Authorization: Bearer TOKEN with the token");
     else if (r->route == OTHER)
         basin_request_fail(r, 404,
-                           "no such path; there are /score, /explain, /add, /reload, "
+                           "no such path; there are /score, /explain, /add, /label, /reload, "
                            "/health and /metrics");
     else if (!(r->post && strstr(methods, "POST")) && !(r->get && strstr(methods, "GET")))
         basin_request_fail(r, 405, "%s takes %s", basin_routes[r->route].path, methods);

@@ -5,7 +5,11 @@
 #include "basin/backend.h"
 
 typedef struct basin_serving {
-    const char *model, *base;          /* files */
+    const char *model, *base; /* files */
+    const char *const *files; /* in place of a model: labels of these are stored; or NULL */
+    int file_count;
+    int64_t passes;
+    const char *weights;
     const char *listen, *socket;       /* HOST:PORT; a path, which comes first; or NULL */
     const char *host;                  /* further names of this server, by commas, or NULL */
     const char *token, *journal, *log; /* files; NULL: no token, BASE.journal, standard output */

@@ -6,7 +6,10 @@
 #include <semaphore.h>
 #include <sys/stat.h>
 
+#include "base/dictionary.h"
 #include "base/file.h"
+#include "base/json.h"
+#include "basin/tasks/context.h"
 #include "tasks/nodes/network/journal.h"
 #include "tasks/nodes/nodes.h"
 #include "tasks/nodes/serve/serve.h"
@@ -16,6 +19,7 @@ typedef enum basin_route {
     SCORE,
     EXPLAIN,
     ADD,
+    LABEL,
     RELOAD,
     HEALTH,
     METRICS,
@@ -57,12 +61,23 @@ typedef struct basin_meters {
     basin_times route[ROUTES], node, score;
 } basin_meters;
 
-/* A model, and the base as it reads it. */
+/* Labels of nodes, and those of before. */
+typedef struct basin_label_change {
+    int64_t *node, count;
+    int32_t *label, *before;
+    size_t room[3];
+} basin_label_change;
+
+/* A model, and the base as it reads it; or what labels store, and what the journal adds. */
 typedef struct basin_generation {
     basin_nodes_model *model;
     basin_network *network;
     basin_nodes_live *live;
     const char *id; /* the model's */
+    double threshold;
+    basin_context *context; /* or NULL; it is used under the server's `adding` */
+    basin_dictionary id_of; /* accounts of the context */
+    basin_label_change replayed;
 } basin_generation;
 
 typedef struct basin_connection basin_connection; /* of http.c */
@@ -121,8 +136,26 @@ void basin_server_close(basin_server *server);
 basin_status basin_server_add(int64_t added[3] /* accounts, updated, edges */, basin_request *r,
                               cJSON *tree, basin_error *error);
 basin_status basin_server_reload(basin_server *server, basin_error *error);
+/* Appends a record, under `adding`; brings all records up to there onto the disk. */
+basin_status basin_server_write(basin_server *server, const cJSON *record, basin_error *error);
+basin_status basin_server_sync(basin_server *server, int64_t bytes, basin_error *error);
 /* The network's counts, and into `model` (or NULL) the model's id. */
 basin_nodes_live_counts basin_server_look(basin_server *server, char model[24]);
+
+/* labels.c: --in-context. */
+basin_network_options basin_labels_reading(const basin_serving *serving);
+basin_status basin_labels_open(basin_generation *generation, const basin_serving *serving,
+                               basin_error *error);
+void basin_labels_close(basin_generation *generation);
+basin_nodes_live_counts basin_labels_count(const basin_generation *generation);
+basin_status basin_labels_replay(basin_generation *generation, const basin_schema *schema,
+                                 const cJSON *tree, const char *path, basin_error *error);
+basin_status basin_labels_settle(basin_generation *generation, basin_error *error);
+basin_status basin_labels_take(basin_request *request, const cJSON *tree, basin_error *error);
+basin_status basin_labels_score(basin_nodes_live_score *score, basin_server *server, const char *id,
+                                basin_error *error);
+basin_status basin_labels_explain(basin_json *json, basin_server *server, int64_t node, int64_t max,
+                                  basin_error *error);
 
 /* Times and scores, the log, which counts requests, and all of it as text. */
 void basin_times_add(basin_times *times, double seconds);

@@ -9,6 +9,7 @@
 static void generation_free(basin_generation *g) {
     if (!g) return;
     basin_nodes_live_close(g->live);
+    basin_labels_close(g);
     basin_network_close(g->network);
     basin_nodes_close(g->model);
     free(g);
@@ -27,9 +28,10 @@ static basin_status check_base(basin_server *s, basin_error *error) {
 
 static basin_status generation_fill(basin_generation *g, const basin_serving *o,
                                     basin_error *error) {
+    if (o->files) return basin_labels_open(g, o, error);
     BASIN_TRY(basin_nodes_open(&g->model, "anomaly", o->model, o->backend, error));
     const basin_nodes_info *info = basin_nodes_get_info(g->model);
-    g->id = info->id;
+    g->id = info->id, g->threshold = info->threshold;
     basin_network_options read = {.schema = info->schema, .memory = o->memory};
     BASIN_TRY(basin_network_open(&g->network, &o->base, 1, &read, error));
     basin_nodes_live_options live = {.memory = o->memory, .cap_nodes = o->cap};
@@ -38,7 +40,8 @@ static basin_status generation_fill(basin_generation *g, const basin_serving *o,
 
 basin_nodes_live_counts basin_server_look(basin_server *s, char model[24]) {
     pthread_rwlock_rdlock(&s->using);
-    basin_nodes_live_counts counts = basin_nodes_live_count(s->now->live);
+    basin_nodes_live_counts counts =
+        s->now->context ? basin_labels_count(s->now) : basin_nodes_live_count(s->now->live);
     if (model) snprintf(model, 24, "%s", s->now->id);
     pthread_rwlock_unlock(&s->using);
     return counts;
@@ -55,8 +58,11 @@ typedef struct writing {
 
 static basin_status write_record(void *context, basin_error *error) {
     const writing *w = context;
-    basin_server *s = w->server;
-    basin_status status = basin_journal_append(s->journal, w->tree, error);
+    return basin_server_write(w->server, w->tree, error);
+}
+
+basin_status basin_server_write(basin_server *s, const cJSON *record, basin_error *error) {
+    basin_status status = basin_journal_append(s->journal, record, error);
     s->meters.failures += status != BASIN_OK;
     s->meters.records = s->journal->records;
     s->meters.bytes = s->journal->bytes;
@@ -65,7 +71,7 @@ static basin_status write_record(void *context, basin_error *error) {
 
 /* Until the journal is on the disk up to there. The first of those who wait writes for all of them.
  */
-static basin_status sync_to(basin_server *s, int64_t bytes, basin_error *error) {
+basin_status basin_server_sync(basin_server *s, int64_t bytes, basin_error *error) {
     basin_status status = BASIN_OK;
     pthread_mutex_lock(&s->syncing);
     if (s->synced < bytes) {
@@ -113,7 +119,7 @@ basin_status basin_server_add(int64_t added[3], basin_request *r, cJSON *tree, b
     added[1] = a.rows[0] - added[0];
     added[2] = a.rows[1];
     s->meters.added += r->ids;
-    return sync_to(s, bytes, error);
+    return basin_server_sync(s, bytes, error);
 }
 
 /* ---- a model that catches up with the journal ---- */
@@ -129,10 +135,13 @@ static basin_status apply(void *context, cJSON *tree, const char *what, basin_er
     enum { NAMED = 10 };
     replay *p = context;
     basin_server *s = p->server;
+    basin_generation *g = p->generation;
     BASIN_AT_EXIT(basin_additions_free) basin_additions a = {.schema = s->schema};
-    basin_status status = basin_additions_put(&a, tree, what, error);
-    if (!status) status = basin_additions_finish(&a, error);
-    if (!status) status = basin_nodes_live_add(p->generation->live, a.table[0], a.table[1], error);
+    basin_status status = g->context ? basin_labels_replay(g, s->schema, tree, what, error)
+                                     : basin_additions_put(&a, tree, what, error);
+    if (!status && !g->context) status = basin_additions_finish(&a, error);
+    if (!status && !g->context)
+        status = basin_nodes_live_add(g->live, a.table[0], a.table[1], error);
     if (!status || status == BASIN_NO_MEMORY) return status;
     if (p->refused++ < NAMED)
         s->o->say("basin: %s cannot be used by this model and is left out: %s", what, error->text);
@@ -155,9 +164,11 @@ static basin_status replace(basin_server *s, basin_error *error) {
     basin_status status = generation_fill(p.generation, s->o, error);
     if (!status) status = check_base(s, error);
     if (!status) status = basin_journal_replay(s->journal, 0, bytes, apply, &p, error);
+    if (!status) status = basin_labels_settle(p.generation, error);
     pthread_rwlock_wrlock(&s->using);
     if (!status)
         status = basin_journal_replay(s->journal, bytes, s->journal->bytes, apply, &p, error);
+    if (!status) status = basin_labels_settle(p.generation, error);
     basin_generation *old = status ? p.generation : s->now;
     if (!status) s->now = p.generation;
     pthread_rwlock_unlock(&s->using);
@@ -200,8 +211,11 @@ static basin_status open_journal(basin_server *s, basin_error *error) {
 
 static basin_status read_schema(basin_server *s, basin_error *error) {
     BASIN_NETWORK_AT_EXIT basin_network *base = NULL;
-    basin_network_options plain = {.missing = BASIN_MISSING_KEEP, .memory = s->o->memory};
-    BASIN_TRY(basin_network_open(&base, &s->o->base, 1, &plain, error));
+    const basin_serving *o = s->o;
+    basin_network_options plain = {.missing = BASIN_MISSING_KEEP, .memory = o->memory};
+    if (o->files) plain = basin_labels_reading(o);
+    BASIN_TRY(basin_network_open(&base, o->files ? o->files : &o->base,
+                                 o->files ? o->file_count : 1, &plain, error));
     return basin_schema_copy(&s->schema, base->schema, error);
 }
 
@@ -282,8 +296,9 @@ static void put_drift(FILE *file, basin_server *s) {
     basin_nodes_drift *d = NULL;
     basin_error error;
     pthread_rwlock_rdlock(&s->using);
-    double threshold = basin_nodes_get_info(s->now->model)->threshold;
-    basin_status status = basin_nodes_live_drift(&d, s->now->live, &error);
+    double threshold = s->now->threshold;
+    basin_status status =
+        s->now->live ? basin_nodes_live_drift(&d, s->now->live, &error) : BASIN_UNSUPPORTED;
     pthread_rwlock_unlock(&s->using);
     put_head(file, "score", "histogram", "Probabilities of accounts scored.");
     put_histogram(file, "score", "", &s->meters.score, score_bound);
