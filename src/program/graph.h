@@ -71,7 +71,7 @@ typedef struct basin_graph_added {
 typedef struct basin_graph_options {
     BASIN_ARGS;
     basin_graph_reading reading;
-    const char *about, *embeddings, *page, *training_file;
+    const char *about, *embeddings, *page, *training_file, *molecule;
     int64_t top, noisy, graph, nodes, edges;
     double coverage;
     bool sort, unseen;

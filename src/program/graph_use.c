@@ -405,6 +405,7 @@ const basin_command basin_command_graph_eval = {
 
 static const basin_option explain_table[] = {
     BASIN_INTEGER(graph, "graph", "K", 0, 9007199254740992.0),
+    BASIN_TEXT(molecule, 0, "molecule", "ID", .needs = "graph=0"),
     BASIN_TEXT(about, 0, "about", "NAME"),
     BASIN_TEXT(page, 0, "page", "FILE", .writes = true),
     BASIN_GRAPH_OPTIONS_MOLECULES,
@@ -571,20 +572,30 @@ static void put_explanation(basin_record *r, const void *context) {
     else
         basin_record_integer(r, "value", e->column + 1);
     basin_record_number(r, ".predicted", "%.4g", e->predicted);
-    basin_record_number(r,
-                        class_value || j->info->binary ? "output|log-odds of the network"
-                                                       : "output|output of the network",
-                        "%.4g", e->output);
-    basin_record_fields(r,
-                        "blank|of the blank graph=%.4g;nodes_add=%+.4g;edges_add=%+.4g;"
-                        "missed|missed by the integral=%.2g",
-                        e->blank, sum_of(e->node, e->nodes), sum_of(e->edge, e->edges), e->missed);
+    basin_record_number(r, class_value || j->info->binary ? "output|log-odds" : "output", "%.4g",
+                        e->output);
+    bool molecule = basin_graph_is_molecules(&j->set);
+    if (molecule)
+        basin_record_fields(r, "blank|mean of the training molecules=%.4g;nodes_add=%+.4g",
+                            e->blank, sum_of(e->node, e->nodes));
+    else
+        basin_record_fields(r,
+                            "blank|of the blank graph=%.4g;nodes_add=%+.4g;edges_add=%+.4g;"
+                            "missed|missed by the integral=%.2g",
+                            e->blank, sum_of(e->node, e->nodes), sum_of(e->edge, e->edges),
+                            e->missed);
     if (e->share > 0)
         basin_record_fields(r,
                             "share|share of the memory=%.2g;recalled|output of the memory=%.4g;"
                             "usual|for an unfamiliar graph=%.4g",
                             e->share, e->recalled, e->usual);
     put_nodes(r, j);
+    if (molecule)
+        basin_record_note(
+            r, "\"adds\": the prediction's change where the atom, with what hangs on it, "
+               "is replaced by hydrogen, or a hetero atom of the frame by carbon; "
+               "carbons of the frame share the rest");
+    if (molecule) return;
     put_edges(r, j);
     if (fabs(e->missed) > 0.1 * fabs(e->output - e->blank) + 1e-3)
         basin_record_note(r, "the parts do not add up to the output, which jumps between the two "
@@ -633,10 +644,30 @@ basin_status basin_graph_find_column(int64_t *column, const job *j, basin_error 
                                         : "a value (name or 1-based position)");
 }
 
+/* The graph that --molecule names. */
+static basin_status find_molecule(job *j, basin_error *error) {
+    const basin_graphset *s = &j->set;
+    int64_t found = -1;
+    if (!j->o->molecule) return BASIN_OK;
+    for (int64_t g = 0; g < s->graphs && s->id; g++) {
+        if (strcmp(s->id + s->id_start[g], j->o->molecule) != 0) continue;
+        if (found >= 0)
+            return basin_fail(error, BASIN_BAD_VALUE, "%s: graphs %lld and %lld are called '%.60s'",
+                              s->name, (long long)found, (long long)g, j->o->molecule);
+        found = g;
+    }
+    if (found < 0)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no molecule is called '%.60s'%s", s->name,
+                          j->o->molecule, s->id ? "" : "; it has no ids (--id names their column)");
+    j->o->graph = found;
+    return BASIN_OK;
+}
+
 static basin_status explain(void *context, basin_error *error) {
     job *j = context;
     int64_t column;
     BASIN_TRY(basin_graph_open_all(j, false, error));
+    BASIN_TRY(find_molecule(j, error));
     if (j->o->graph >= j->set.graphs)
         return basin_fail(error, BASIN_BAD_VALUE, "--graph %lld; %s has graphs 0 to %lld",
                           (long long)j->o->graph, j->set.name, (long long)j->set.graphs - 1);

@@ -384,7 +384,7 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
 }
 
 /* Chains with and without oxygen: the memory knows them at once, and colours the picture. */
-TEST_WITH(explains_by_the_memory, folder_new, folder_remove) {
+TEST_WITH(explains_molecules, folder_new, folder_remove) {
     char path[500], table[8000] = "smiles,y\n";
     static char drawn[1 << 16];
     for (int i = 0; i < 60; i++)
@@ -394,10 +394,14 @@ TEST_WITH(explains_by_the_memory, folder_new, folder_remove) {
     run_ok(state, "graph train t.csv --target y --validation 0.5 --members 2 "
                   "--epochs 1 -o t.safetensors " SMALL);
     const program *p = run_ok(state, "graph explain t.safetensors t.csv --graph 5 --page t.json");
-    assert_contains(p->out, "share of the memory");
+    assert_contains(p->out, "mean of the training molecules");
     assert_contains(p->out, "OH");
     slurp(drawn, sizeof drawn, folder_path(path, state, "t.json"));
-    assert_contains(drawn, "by the memory");
+    file_put(folder_path(path, state, "i.csv"), "smiles,id\nCO,a\nCC,b\n", 20);
+    p = run_ok(state, "graph explain t.safetensors i.csv --molecule b");
+    assert_field(p->out, "graph", "1");
+    assert_error(run(state, "graph explain t.safetensors i.csv --molecule c"), 1,
+                 "no molecule is called 'c'");
 }
 
 /* A table with a bad molecule becomes a set that is used in its place; its molecules are drawn. */
@@ -426,8 +430,7 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     run_ok(state, "graph train m.safetensors -o n.safetensors --epochs 1 --members 2 " SMALL);
     p = run_ok(state, "graph explain n.safetensors m.safetensors --graph 1 --page n.json");
     assert_contains(p->out, "N+");
-    assert_contains(p->out, "C=O");
-    assert_contains(p->out, "the mean over 2 members");
+    assert_contains(p->out, "is replaced by hydrogen");
     static char drawn[1 << 16];
     slurp(drawn, sizeof drawn, folder_path(path, state, "n.json"));
     assert_contains(drawn, "\"charge\":[0,1,0,0,0,0,-1,0]");

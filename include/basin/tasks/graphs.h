@@ -179,9 +179,12 @@ BASIN_API basin_status basin_graphs_seen(basin_graphs_memory *memory /* [count] 
                                          const basin_graphs_model *model, const basin_graphset *set,
                                          const int64_t *graph, int64_t count, basin_error *error);
 
-/* The contributions of nodes and edges to an output, by integrated gradients. The baseline is a
- * graph of the same shape whose features, positions and edge features are 0; the contributions sum
- * to the difference between the two outputs. */
+/* The contributions of nodes and edges to an output, which sum to the difference from a baseline.
+ * For molecules: how the prediction (network and memory) changes where an atom and what hangs on it
+ * is replaced by hydrogen, or a hetero atom of the frame by carbon; frame carbons share the rest,
+ * the baseline is the mean in training, and edges add nothing. For other graphs: integrated
+ * gradients of the network; the baseline is a graph of the same shape whose features, positions and
+ * edge features are 0. */
 typedef struct basin_graphs_explanation {
     int64_t graph, nodes, edges; /* edges are directed, in the order of the set */
     int64_t column;              /* the class or value explained */

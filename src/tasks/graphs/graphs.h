@@ -299,6 +299,12 @@ basin_status basin_graphs_near_explain(basin_graphs_explanation *e, const basin_
                                        const basin_graphset *set, basin_error *error);
 void basin_graphs_near_free(basin_graphs_near *near);
 
+/* ---- substitute.c ---- */
+
+/* Explains a molecule, whose sizes and prediction `e` has already. */
+basin_status basin_graphs_substitute(basin_graphs_explanation *e, basin_graphs_model *model,
+                                     const basin_graphset *set, int64_t column, basin_error *error);
+
 /* ---- calibrate.c ---- */
 
 /* Chooses the temperature and the memory's share by validation graphs, and keeps how wrong

@@ -58,6 +58,66 @@ TEST(parts_make_up_the_output) {
     }
 }
 
+static double predicted(basin_graphs_model *model, const char *smiles) {
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
+    float output;
+    assert_ok(basin_graphset_read(
+        &set, NULL, &(basin_graphset_options){.text = &smiles, .count = 1}, &failure));
+    assert_ok(world_predict(&output, NULL, model, &(basin_graphs_data){.set = &set}, &failure));
+    return (double)output;
+}
+
+/* Substituents at rings and chains that were not in training: what their atoms add is the
+ * change from the molecule with hydrogen in their place. */
+TEST(atoms_add_what_substitution_changes) {
+    enum { TRAIN = 40 };
+    static const char *const group[] = {"F", "Cl", "Br", "C", "O", "[N+](=O)[O-]"};
+    static const char *const frame[] = {"c1ccc(CCO)cc1%s", "c1ccnc(c1)OCC%s", "C1CCN(C)CC1%s",
+                                        "CC(C)CC(=O)NC%s"};
+    static char text[TRAIN][60];
+    const char *smiles[TRAIN];
+    for (int i = 0; i < TRAIN; i++) {
+        snprintf(text[i], sizeof text[i], "%.*s%s", 1 + i / 6, "CCCCCCCC", group[i % 6]);
+        smiles[i] = text[i];
+    }
+    world_scene s = {0};
+    basin_graphset_options options = {.text = smiles, .count = TRAIN};
+    assert_ok(basin_graphset_read(&s.set, NULL, &options, &failure));
+    s.set.task = BASIN_GRAPHS_VALUES, s.set.targets = 1, s.set.target = calloc(TRAIN, 4);
+    for (int i = 0; i < TRAIN; i++) s.set.target[i] = (float)(i / 6 + i % 6);
+    basin_graphs_settings values = world_settings();
+    values.members = 2, values.epochs = 3;
+    basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
+    basin_training_result outcome = {.size = sizeof outcome};
+    assert_ok(basin_backend_open(&s.backend, &(basin_compute){.threads = 1}, &failure));
+    basin_training_options training = {.backend = s.backend};
+    assert_ok(basin_graphs_train(&s.model, &outcome, &settings,
+                                 &(basin_graphs_train_data){.set = &s.set}, &training, &failure));
+    s.model->near.share = 0.4;
+    int alike = 0, all = 0;
+    for (int f = 0; f < 4; f++)
+        for (int g = 0; g < 6; g++, all++) {
+            char with[80], without[80];
+            const char *one = with;
+            BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
+            snprintf(with, sizeof with, frame[f], group[g]);
+            snprintf(without, sizeof without, frame[f], "");
+            options = (basin_graphset_options){.text = &one, .count = 1};
+            assert_ok(basin_graphset_read(&set, NULL, &options, &failure));
+            basin_graphs_explanation e;
+            assert_ok(basin_graphs_explain(&e, s.model, &set, 0, -1, &failure));
+            int64_t atoms = g == 5 ? 3 : 1; /* the last ones */
+            double adds = sum_of(e.node + e.nodes - atoms, atoms);
+            double change = predicted(s.model, with) - predicted(s.model, without);
+            alike += adds * change > 0;
+            assert_true(fabs(adds - change) < 1e-4);
+            assert_true(fabs(e.blank + sum_of(e.node, e.nodes) - e.output) < 1e-6);
+            basin_graphs_explanation_free(&e);
+        }
+    assert_true(alike >= 0.9 * all);
+    world_close(&s);
+}
+
 TEST(refuses) {
     world_scene s;
     basin_error error;
