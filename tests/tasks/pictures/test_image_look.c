@@ -135,21 +135,21 @@ TEST(a_force_is_decoded) {
 
 TEST(weights_become_patches) {
     desk d;
-    basin_image_weights weights;
+    basin_image_trace trace;
     desk_open(&d, "et", true, "relu");
-    assert_ok(basin_image_weights_new(&weights, d.model, &failure));
+    assert_ok(basin_image_trace_new(&trace, d.model, d.patches, d.mask, COUNT, 0, &failure));
     double *xi = numbers(&d, "xi"), *wk = numbers(&d, "wk"), *wq = numbers(&d, "wq");
-    assert_decoded(weights.memory + 5 * P, &d, xi + 5 * D);
-    assert_decoded(weights.key + (1 * Y + 2) * P, &d, wk + (1 * Y + 2) * D);
-    assert_decoded(weights.query, &d, wq);
+    assert_decoded(trace.weight[BASIN_IMAGE_MEMORY] + 5 * P, &d, xi + 5 * D);
+    assert_decoded(trace.weight[BASIN_IMAGE_KEY] + (1 * Y + 2) * P, &d, wk + (1 * Y + 2) * D);
+    assert_decoded(trace.weight[BASIN_IMAGE_QUERY], &d, wq);
     free(xi), free(wk), free(wq);
-    basin_image_weights_free(&weights);
+    basin_image_trace_free(&trace);
     desk_close(&d);
     desk_open(&d, "vit", false, "relu");
-    assert_ok(basin_image_weights_new(&weights, d.model, &failure));
-    assert_null(weights.memory);
-    assert_null(weights.key);
-    basin_image_weights_free(&weights);
+    assert_ok(basin_image_trace_new(&trace, d.model, d.patches, d.mask, COUNT, 0, &failure));
+    assert_null(trace.weight[BASIN_IMAGE_MEMORY]);
+    assert_null(trace.weight[BASIN_IMAGE_KEY]);
+    basin_image_trace_free(&trace);
     desk_close(&d);
 }
 
@@ -270,18 +270,15 @@ static int64_t rises_with(desk *d, double gamma) {
     basin_tensor one = basin_tensor_borrow(&gamma, BASIN_F64, BASIN_SCALAR);
     assert_ok(basin_store_write(d->model->store, "gamma", &one, &failure));
     assert_ok(basin_image_trace_new(&trace, d->model, d->patches, d->mask, COUNT, 0, &failure));
+    assert_float_equal(trace.gamma, gamma, 1e-9);
     return basin_image_trace_rises(&trace);
 }
 
 /* Against the gradient every step climbs. */
 TEST(climbs_are_counted) {
     desk d;
-    basin_image_weights weights;
     desk_open(&d, "et", false, "relu");
     assert_int_equal(rises_with(&d, 1), 0);
     assert_int_equal(rises_with(&d, -1.3), COUNT * STEPS);
-    assert_ok(basin_image_weights_new(&weights, d.model, &failure));
-    assert_float_equal(weights.gamma, -1.3, 1e-9);
-    basin_image_weights_free(&weights);
     desk_close(&d);
 }

@@ -244,9 +244,9 @@ static void put_patches(writer *w, const float *patches, int64_t count) {
 /* With what each has of the energy, the mean over the pictures. */
 static void put_memories(writer *w) {
     const basin_image_findings *f = w->findings;
-    if (!f->weights.memory) return;
+    if (!f->trace.weight[BASIN_IMAGE_MEMORY]) return;
     PUT("'memories':{'patches':");
-    put_patches(w, f->weights.memory, w->settings->memories);
+    put_patches(w, f->trace.weight[BASIN_IMAGE_MEMORY], w->settings->memories);
     put_numbers(w, "use", f->trace.use, w->settings->memories);
     PUT("}");
 }
@@ -278,7 +278,7 @@ static void put_model(writer *w) {
     basin_error error;
     PUT("{'name':%s,'kind':%s,'parameters':%lld,'gamma':%g,'unit':%s",
         last_part(f->options->model_name), arch_name(s->arch), (long long)f->model->info.parameters,
-        f->weights.gamma, f->trace.parts ? "step" : "layer");
+        f->trace.gamma, f->trace.parts ? "step" : "layer");
     put_numbers(w, "deviation", s->deviation, s->channels);
     put_numbers(w, "mean", s->mean, s->channels);
     PUT("'scores':{'masks':%d,'mse':%g,'psnr':%g,'ssim':%g,'mean_mse':%g,'mean_psnr':%g", r->masks,
@@ -291,8 +291,8 @@ static void put_model(writer *w) {
     put_holes(w);
     put_attention(w);
     put_memories(w);
-    put_heads(w, "keys", f->weights.key);
-    put_heads(w, "queries", f->weights.query);
+    put_heads(w, "keys", f->trace.weight[BASIN_IMAGE_KEY]);
+    put_heads(w, "queries", f->trace.weight[BASIN_IMAGE_QUERY]);
     put_settings(w);
     PUT("}");
 }

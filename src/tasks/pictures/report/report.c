@@ -49,16 +49,14 @@ static basin_status gather(basin_image_findings *r, basin_error *error) {
     BASIN_TRY(basin_image_evaluate_set(&r->scores, r->model, &r->set, &scoring, error));
     r->shown = basin_int_min(o->shown > 0 ? o->shown : 1, r->scores.pictures);
     BASIN_TRY(read_chosen(r, error));
-    BASIN_TRY(basin_image_trace_new(&r->trace, r->model, r->patches, r->mask, r->shown,
-                                    ATTENTION_BYTES, error));
-    return basin_image_weights_new(&r->weights, r->model, error);
+    return basin_image_trace_new(&r->trace, r->model, r->patches, r->mask, r->shown,
+                                 ATTENTION_BYTES, error);
 }
 
 static void findings_free(basin_image_findings *r) {
     basin_image_evaluate_result_free(&r->scores);
     BASIN_FREE(r->place, r->patches, r->mask);
     basin_image_trace_free(&r->trace);
-    basin_image_weights_free(&r->weights);
     basin_image_set_close(&r->set);
 }
 

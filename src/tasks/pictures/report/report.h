@@ -18,6 +18,8 @@ typedef struct basin_image_attention {
     uint8_t *share;              /* [pictures, steps, H, N, keys] */
 } basin_image_attention;
 
+enum { BASIN_IMAGE_MEMORY, BASIN_IMAGE_KEY, BASIN_IMAGE_QUERY, BASIN_IMAGE_WEIGHTS };
+
 /* The descent of a few pictures. For a ViT, layers take the place of steps, and there are no parts.
  * Forces are decoded by themselves: their direction, not their length. */
 typedef struct basin_image_trace {
@@ -29,6 +31,8 @@ typedef struct basin_image_trace {
     double *energy[2];   /* [T + 1, count] */
     double *square[2];   /* [T + 1, count] mean square of the force on replaced tokens */
     double *use;         /* [M] what each memory has of the Hopfield energy at the end */
+    double gamma;        /* gain of the block's layer norm; NaN of a ViT */
+    float *weight[BASIN_IMAGE_WEIGHTS]; /* [M, P], [H, Y, P] decoded; NULL: the model has none */
     basin_image_attention attention;
 } basin_image_trace;
 
@@ -41,19 +45,6 @@ basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_model *
 void basin_image_trace_free(basin_image_trace *trace);
 /* Steps of pictures in which the energy rose. */
 int64_t basin_image_trace_rises(const basin_image_trace *trace);
-
-/* ---- weights ---- */
-
-/* Weights as patches; those that the model lacks are NULL. */
-typedef struct basin_image_weights {
-    float *memory;      /* [M, P] */
-    float *key, *query; /* [H, Y, P] */
-    double gamma;       /* gain of the block's layer norm; NaN of a ViT */
-} basin_image_weights;
-
-basin_status basin_image_weights_new(basin_image_weights *weights, basin_image_model *model,
-                                     basin_error *error);
-void basin_image_weights_free(basin_image_weights *weights);
 
 /* ---- pictures of patches ---- */
 
@@ -76,7 +67,6 @@ typedef struct basin_image_findings {
     float *patches;          /* [shown, N, P] */
     uint8_t *mask;           /* [shown, N] that of the first mask seed */
     basin_image_trace trace; /* of these */
-    basin_image_weights weights;
 } basin_image_findings;
 
 /* The document, as a page or bare; see view/document.h. */

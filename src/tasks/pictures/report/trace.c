@@ -1,7 +1,8 @@
 /* A descent step by step (Algorithm 1, figure 4) in one plan: tokens and forces decoded, energies,
- * attention; and errors by step. See report.h. */
+ * attention; and weights as patches (appendix B). See report.h. */
 #include "base/sort.h"
 #include "base/states.h"
+#include "tasks/common/layers.h"
 #include "tasks/pictures/report/report.h"
 
 /* ---- shares of attention, as bytes (equation 3's softmax over keys) ---- */
@@ -59,6 +60,8 @@ typedef struct tracer {
     basin_plan *plan;
     view *step;     /* [T + 1] */
     basin_expr use; /* [M], or NULL */
+    /* memory, key, query [rows, P], or NULL; the gain as it is used */
+    basin_expr weight[BASIN_IMAGE_WEIGHTS], gamma;
 } tracer;
 
 static void tracer_free(tracer *s) {
@@ -102,12 +105,26 @@ static void build_parts(tracer *s, view *v, basin_expr tokens, int parts) {
     s->use = net->block.xi ? build_use(&net->block, g) : NULL; /* the last one counts */
 }
 
+/* Parameters of the block, read as rows [rows, D] and decoded as tokens are. */
+static void build_weights(tracer *s) {
+    const basin_block *block = &s->graph.net.block;
+    const basin_expr state[BASIN_IMAGE_WEIGHTS] = {block->xi, block->wk, block->wq};
+    s->gamma = basin_scale(block->gamma, 1);
+    for (int i = 0; i < BASIN_IMAGE_WEIGHTS; i++) {
+        if (!state[i]) continue;
+        basin_expr rows = basin_reshape(state[i], BASIN_SHAPE(-1, block->config.dim));
+        s->weight[i] = basin_model_affine(basin_block_norm(block, rows), s->graph.net.dec_w,
+                                          s->graph.net.dec_b);
+    }
+}
+
 static basin_status build(tracer *s, const basin_image_trace *t, basin_image_model *model,
                           basin_error *error) {
     const basin_image_net *net = &s->graph.net;
     basin_expr x = basin_image_net_encode(net, s->graph.patches, s->graph.replaced);
     int outputs = 0;
-    BASIN_SCRATCH_RAW(basin_expr, output, (t->steps + 1) * 8 + 1, "a trace", error);
+    BASIN_SCRATCH_RAW(basin_expr, output, (t->steps + 1) * 8 + 2 + BASIN_IMAGE_WEIGHTS, "a trace",
+                      error);
     BASIN_TRY(BASIN_NEW(&s->step, t->steps + 1, "a trace", error));
     for (int i = 0; i <= t->steps; i++) {
         view *v = &s->step[i];
@@ -123,6 +140,10 @@ static basin_status build(tracer *s, const basin_image_trace *t, basin_image_mod
         if (i < t->steps) x = basin_image_net_step(net, x, i);
     }
     if (s->use) output[outputs++] = s->use;
+    if (t->parts) build_weights(s);
+    if (t->parts) output[outputs++] = s->gamma;
+    for (int i = 0; i < BASIN_IMAGE_WEIGHTS; i++)
+        if (s->weight[i]) output[outputs++] = s->weight[i];
     basin_plan_spec spec = {.output = output, .outputs = outputs};
     BASIN_TRY(basin_graph_check(s->graph.graph, error));
     return basin_plan_new(&s->plan, model->store, &spec, error);
@@ -154,6 +175,19 @@ static basin_status read_step(basin_image_trace *t, const tracer *s, int i, basi
     return read_shares(&t->attention, place_of(&t->attention, i), s, v->share, error);
 }
 
+static basin_status read_weights(basin_image_trace *t, const tracer *s, basin_error *error) {
+    if (t->use) BASIN_TRY(basin_values_read(s->plan, s->use, t->use, BASIN_F64, error));
+    if (t->parts) BASIN_TRY(basin_values_read(s->plan, s->gamma, &t->gamma, BASIN_F64, error));
+    for (int i = 0; i < BASIN_IMAGE_WEIGHTS; i++) {
+        basin_expr from = s->weight[i];
+        if (!from) continue;
+        BASIN_TRY(BASIN_NEW_RAW(&t->weight[i], basin_shape_count(basin_expr_shape(from)),
+                                "decoded weights", error));
+        BASIN_TRY(basin_values_read(s->plan, from, t->weight[i], BASIN_F32, error));
+    }
+    return BASIN_OK;
+}
+
 static basin_status run(basin_image_trace *t, basin_image_model *model, const float *patches,
                         const uint8_t *mask, basin_error *error) {
     BASIN_AT_EXIT(tracer_free) tracer s = {0};
@@ -163,7 +197,7 @@ static basin_status run(basin_image_trace *t, basin_image_model *model, const fl
     BASIN_TRY(basin_image_write_batch(s.plan, &s.graph, patches, mask, t->count, error));
     BASIN_TRY(basin_plan_run(s.plan, error));
     for (int i = 0; i <= t->steps; i++) BASIN_TRY(read_step(t, &s, i, error));
-    return t->use ? basin_values_read(s.plan, s.use, t->use, BASIN_F64, error) : BASIN_OK;
+    return read_weights(t, &s, error);
 }
 
 static basin_status make_room(basin_image_trace *t, const basin_image_settings *s,
@@ -186,7 +220,7 @@ basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_model *
                                    size_t bytes, basin_error *error) {
     const basin_image_settings *s = &model->settings;
     bool et = !strcmp(s->arch, "et");
-    *trace = (basin_image_trace){0};
+    *trace = (basin_image_trace){.gamma = NAN};
     trace->steps = (int)basin_image_run_settings(model).steps;
     trace->count = count;
     if (et && s->attention) trace->part[trace->parts++] = "attention";
@@ -199,6 +233,7 @@ basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_model *
 
 void basin_image_trace_free(basin_image_trace *trace) {
     BASIN_FREE(trace->token, trace->use, trace->attention.step, trace->attention.share);
+    for (int i = 0; i < BASIN_IMAGE_WEIGHTS; i++) free(trace->weight[i]);
     for (int p = 0; p < 2; p++) {
         BASIN_FREE(trace->force[p], trace->energy[p], trace->square[p]);
     }
@@ -218,4 +253,24 @@ int64_t basin_image_trace_rises(const basin_image_trace *t) {
         }
     }
     return rises;
+}
+
+/* ---- pictures of patches ---- */
+
+uint8_t basin_image_byte(double value) { return (uint8_t)lrint(255 * fmin(fmax(value, 0), 1)); }
+
+basin_status basin_image_sheet_picture(basin_picture *picture, const float *patches,
+                                       const uint8_t *mask, const basin_image_settings *s,
+                                       basin_error *error) {
+    enum { GREY = 128 };
+    basin_patching patching = basin_image_patching(s);
+    int64_t across = s->size / s->patch, row = s->size * s->channels,
+            width = s->patch * s->channels;
+    BASIN_TRY(basin_picture_resize_memory(picture, s->size, s->size, (int)s->channels, error));
+    basin_patches_to_pixels(picture->pixel, patches, &patching);
+    for (int64_t n = 0; mask && n < across * across; n++)
+        for (int64_t y = 0; y < s->patch && mask[n] == BASIN_PATCH_REPLACED; y++)
+            memset(picture->pixel + (n / across * s->patch + y) * row + n % across * width, GREY,
+                   (size_t)width);
+    return BASIN_OK;
 }
