@@ -18,7 +18,10 @@ BEGIN {
     for (i = 1; i <= count; i++) word[i] = ARGV[i]
     ARGC = 1
     if (count > 1 && word[count] == "=") word[count] = "" # bash makes three words of --backend=c
-    if (count > 2 && word[count - 1] == "=") word[count - 1] = word[count--]
+    if (count > 2 && word[count - 1] == "=") { # two statements: awks differ in what they evaluate first
+        word[count - 1] = word[count]
+        count--
+    }
     typed = word[count]
     backslash = sprintf("%c", 92)
 }

@@ -115,13 +115,10 @@ static bool option_row_at(option_row *row, const basin_args *defaults, int i) {
     static const option_row always[] = {
         {.letter = 'h', .name = "help", .help = "What most people need."},
         {.name = "help-all", .help = "All options and settings."},
-        {.name = "set",
-         .value = "NAME=VALUE",
-         .help = "Any setting, by its name in --print-config; may be repeated."},
     };
     const basin_option *o = defaults->command->option;
     const char *task = defaults->command->task;
-    int more = task ? 3 : 2;
+    const int more = sizeof always / sizeof *always;
     *row = (option_row){0};
     while (o->name && i > 0) o++, i--;
     if (o->name) return own_row(row, defaults, o), true;

@@ -278,28 +278,6 @@ static basin_status store(basin_args *args, const target *t, const char *value,
     return BASIN_OK;
 }
 
-/* --set NAME=VALUE, of any setting. */
-static basin_status read_set(basin_args *args, const char *text, basin_error *error) {
-    const basin_command *command = args->command;
-    char name[64];
-    const char *equals = strchr(text, '=');
-    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - text) : 0, text);
-    swap_letters(name, '-', '_');
-    target t = find_setting(command, name);
-    if (!equals) return basin_fail(error, BASIN_BAD_VALUE, "--set %s: needs NAME=VALUE", text);
-    if (!t.setting) {
-        guess g = {.typed = name, .distance = 1000};
-        for (int i = 0; setting_at(command, i); i++)
-            consider(&g, setting_at(command, i)->name, false);
-        swap_letters(g.name, '-', '_');
-        return basin_fail(error, BASIN_BAD_VALUE, "--set %s: unknown setting%s%s%s", name,
-                          *g.name ? "; did you mean '" : "", g.name, *g.name ? "'?" : "");
-    }
-    BASIN_TRY(take_setting(args, &t, equals + 1, error));
-    remember(args, &t, equals + 1);
-    return BASIN_OK;
-}
-
 /* One option at argument[*i], a value that follows it included. */
 static basin_status read_option(basin_args *args, int *i, int count, char **argument,
                                 basin_error *error) {
@@ -310,10 +288,6 @@ static basin_status read_option(basin_args *args, int *i, int count, char **argu
     args->parsed.help =
         args->parsed.help_all || is_named(&w, "help") || (w.letter && *w.name == 'h');
     if (args->parsed.help) return BASIN_OK;
-    if (command->task && is_named(&w, "set")) {
-        BASIN_TRY(take_value(&w, i, command, count, argument, "NAME=VALUE", error));
-        return read_set(args, w.value, error);
-    }
     snprintf(typed, sizeof typed, "%.*s", (int)w.length, w.name);
     target t = w.letter ? find_letter(command->option, *typed) : find(command, typed);
     if (!found(&t) && w.letter)

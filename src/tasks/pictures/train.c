@@ -143,16 +143,6 @@ static basin_status make_trainer(job *j, basin_error *error) {
     return check_memory(j, error);
 }
 
-/* Checkpoints of earlier versions name what crops were cut from. Crops of encoded pictures had
- * slightly other values where that was not "files". */
-static void note_cut(const job *j) {
-    const char *cut = j->run->saved ? basin_bundle_meta(j->run->saved, "basin.cut") : NULL;
-    if (!cut || !strcmp(cut, "files") || basin_pictures_is_raw(j->train.pictures, 0)) return;
-    basin_watch_note(j->training->watch,
-                     "%s: its crops were cut from '%s', now they are from files",
-                     basin_bundle_path(j->run->saved), cut);
-}
-
 /* A share of what the plan left free keeps decoded pictures, if they are needed again. */
 static basin_status make_input(job *j, basin_error *error) {
     const basin_image_settings *s = &j->model->settings;
@@ -167,7 +157,6 @@ static basin_status make_input(job *j, basin_error *error) {
                                         .first = j->first,
                                         .count = j->count};
     int64_t patches = j->count * basin_image_tokens(s);
-    note_cut(j);
     BASIN_TRY(basin_image_feed(&j->feed, &j->train, s, &config, j->training->watch, error));
     BASIN_TRY(BASIN_NEW_RAW(&j->mask, patches, "a batch of masks", error));
     BASIN_TRY(BASIN_NEW_RAW(&j->replaced, patches, "a batch of masks", error));
