@@ -100,6 +100,7 @@ static figures *figures_of(const eval *b, int model, int64_t run) {
 /* ---- rivals ---- */
 
 static const char family[] = "rival-", xgboost[] = "xgboost"; /* not a preset */
+static const char trained_default[] = "trained default";
 
 /* A preset's name without the family; NULL for a preset that is not a rival. */
 static const char *rival_name(const char *preset) {
@@ -341,14 +342,42 @@ static basin_status run_xgboost(eval *b, figures *f, int64_t seed,
                                 f->threshold, error);
 }
 
-/* What is stored, and others trained on it; 0.5 is the threshold of all. */
-static basin_status run_context(eval *b, int number, figures *f, uint64_t seed,
-                                basin_error *error) {
+/* The default detector, trained on what was drawn; every fifth label of a class validates. */
+static basin_status run_default(eval *b, double *probability, figures *f, int64_t seed,
+                                const basin_training_options *training, basin_error *error) {
+    const basin_network *n = b->use.network;
+    basin_training_result outcome = {.size = sizeof outcome};
+    basin_nodes_model *model = NULL;
+    int64_t seen[2] = {0, 0};
+    BASIN_SCRATCH(uint8_t, part, n->nodes, "an evaluation", error);
+    for (int64_t i = 0; i < n->nodes; i++) {
+        part[i] = b->part[i];
+        if (part[i] == BASIN_SPLIT_TRAIN && ++seen[n->label[i]] % 5 == 0) part[i] = BASIN_SPLIT_VAL;
+    }
+    basin_nodes_data data = {.network = n, .part = part};
+    BASIN_TRY(basin_settings_set_number(b->o->settings, "seed", (double)seed, error));
+    basin_status status =
+        basin_nodes_train(&model, &outcome, b->o->settings, &data, training, error);
+    b->splits.stopped = outcome.stopped;
+    if (!status && !outcome.stopped)
+        status = basin_nodes_predict(probability, model, n, &b->use.how, error);
+    if (model) f->threshold = basin_nodes_get_info(model)->threshold;
+    basin_nodes_close(model);
+    return status;
+}
+
+/* What is stored, and others trained on it; 0.5 is the threshold of all but the last. */
+static basin_status run_context(eval *b, int number, figures *f, int64_t seed,
+                                const basin_training_options *training, basin_error *error) {
     const basin_network *n = b->use.network;
     BASIN_SCRATCH(double, probability, n->nodes, "scores", error);
     f->threshold = 0.5;
-    BASIN_TRY(basin_context_compare(probability, b->context, &b->o->args, number, b->part, n, seed,
-                                    error));
+    if (b->rival[b->rivals - 1] == trained_default && number == b->rivals)
+        BASIN_TRY(run_default(b, probability, f, seed, training, error));
+    else
+        BASIN_TRY(basin_context_compare(probability, b->context, &b->o->args, number, b->part, n,
+                                        (uint64_t)seed, error));
+    if (b->splits.stopped) return BASIN_OK;
     return basin_nodes_evaluate(&f->test, probability, NULL, n, b->part, BASIN_SPLIT_TEST,
                                 f->threshold, error);
 }
@@ -366,7 +395,7 @@ static basin_status run_model(eval *b, int number, int64_t i, basin_error *error
     if (b->o->model) {
         status = measure(b, error);
     } else if (b->context) {
-        status = run_context(b, number, f, (uint64_t)seed, error);
+        status = run_context(b, number, f, seed, &training, error);
     } else if (number >= b->first_rival && b->rival[number - b->first_rival] == xgboost) {
         status = run_xgboost(b, f, seed, &training, error);
     } else {
@@ -492,6 +521,9 @@ static void put_result(basin_record *r, const eval *b) {
                           "nodes, mean +- population deviation",
                           b->use.network->path, (long long)b->splits.runs, o->labels,
                           (long long)basin_context_get_info(b->context)->columns);
+        if (b->rival[b->rivals - 1] != trained_default)
+            basin_record_note(r, "the trained default needs tables without gaps (--missing mean), "
+                                 "and is left out");
     } else if (o->model) {
         basin_record_note(r, "%s: %s; percent", b->use.network->path,
                           b->masks ? "the file's test nodes" : "all labelled nodes");
@@ -556,6 +588,12 @@ static basin_status prepare(eval *b, basin_error *error) {
     return BASIN_OK;
 }
 
+static bool has_gaps(const basin_network *n) {
+    for (int64_t i = 0; n->feature && i < n->nodes * n->features; i++)
+        if (isnan(n->feature[i])) return true;
+    return false;
+}
+
 /* The same where nothing is trained but rivals. */
 static basin_status prepare_context(eval *b, basin_error *error) {
     basin_network *n = b->use.network;
@@ -564,6 +602,7 @@ static basin_status prepare_context(eval *b, basin_error *error) {
     b->rivals =
         basin_library_present(BASIN_LIBRARY_XGBOOST) ? BASIN_CONTEXT_RIVALS : BASIN_CONTEXT_XGBOOST;
     memcpy(b->rival, basin_context_rival_name, (size_t)b->rivals * sizeof *b->rival);
+    if (!has_gaps(n)) b->rival[b->rivals++] = trained_default;
     b->first_rival = 1, b->models = 1 + b->rivals;
     b->splits.runs = b->o->runs;
     b->parameters = basin_context_get_info(b->context)->parameters;

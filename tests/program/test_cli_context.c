@@ -73,8 +73,9 @@ TEST(draws_of_labels_are_compared) {
     cJSON *tree =
         run_json(run(state, "anomaly eval " TABLES " --in-context --labels 10:60 --runs 2 --json"));
     static const char *const model[] = {
-        "in-context", "logistic regression", "nearest neighbours", "XGBoost", "forest", "bag"};
-    for (int i = 0; i < 6; i++) {
+        "in-context", "logistic regression", "nearest neighbours", "XGBoost", "forest",
+        "bag",        "trained default"};
+    for (int i = 0; i < 7; i++) {
         char at[60];
         snprintf(at, sizeof at, "models.%d.model", i);
         assert_string_equal(cJSON_GetStringValue(json_at(tree, at)), model[i]);
