@@ -206,6 +206,13 @@ static basin_status take_labels(basin_context *c, basin_error *error) {
     return BASIN_OK;
 }
 
+static basin_status fail_label(const basin_context *c, int64_t place, basin_error *error) {
+    char text[BASIN_MAX_NODE];
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: label %d of node '%s'; expected 0, 1 or none",
+                      c->network->path, (int)c->known[place],
+                      basin_network_id(c->network, number_of(c, place), text));
+}
+
 basin_status basin_context_store(basin_context *c, const basin_context_options *options,
                                  basin_error *error) {
     static const basin_context_options none = {0};
@@ -217,15 +224,13 @@ basin_status basin_context_store(basin_context *c, const basin_context_options *
         return basin_fail(error, BASIN_BAD_VALUE,
                           "labels is %lld, passes is %lld; expected 2 or more, and at most %lld",
                           (long long)o->labels, (long long)o->passes, (long long)shape.passes);
+    forget(c);
     c->watch = o->watch, c->max_labels = o->labels;
     c->info.passes = o->passes ? o->passes : 1;
     for (int64_t i = 0; i < n->nodes; i++) {
         int32_t y = o->label ? o->label[number_of(c, i)] : n->label ? n->label[i] : -1;
         c->known[i] = y < 0 ? -1 : y;
-        if (y > 1)
-            return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: label %d of node %lld; expected 0, 1 or none", n->path, (int)y,
-                              (long long)number_of(c, i));
+        if (y > 1) return fail_label(c, i, error);
     }
     basin_cells_label(&c->table.cells, c->known);
     return take_labels(c, error);
