@@ -240,7 +240,7 @@ if(BASIN_FUZZ)
         set_target_properties(${name} PROPERTIES
             RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
         target_include_directories(${name} PRIVATE src tests)
-        target_link_libraries(${name} PRIVATE basin_flags basin_tasks_static PkgConfig::ARCHIVE)
+        target_link_libraries(${name} PRIVATE basin_flags basin_commands PkgConfig::ARCHIVE)
         target_link_options(${name} PRIVATE -fsanitize=fuzzer)
         add_dependencies(fuzz ${name})
     endforeach()
@@ -252,7 +252,7 @@ elseif(NOT BASIN_TESTS STREQUAL "OFF")
         target_compile_definitions(replay_${name} PRIVATE
             BASIN_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}")
         target_include_directories(replay_${name} PRIVATE src tests)
-        target_link_libraries(replay_${name} PRIVATE basin_flags basin_tasks_static
+        target_link_libraries(replay_${name} PRIVATE basin_flags basin_commands
             PkgConfig::ARCHIVE)
         basin_add_test(replay_${name} quick ${launcher} $<TARGET_FILE:replay_${name}>)
     endforeach()

@@ -283,8 +283,9 @@ basin_status basin_network_finish(basin_network *network, const basin_network_op
         BASIN_TRY(basin_network_match(network, options->schema, error));
     } else {
         (*own)->directed = network->directed;
-        bool read = !network->file && how->missing != BASIN_MISSING_KEEP;
-        if (read) (*own)->missing = how->missing;
+        /* A file keeps what it was made with, where nothing else is asked for. */
+        bool asked = options->missing != BASIN_MISSING_ERROR || !network->file;
+        if (asked && how->missing != BASIN_MISSING_KEEP) (*own)->missing = how->missing;
         BASIN_TRY(basin_schema_set_relations(*own, network, error));
     }
     BASIN_TRY(basin_network_fill_missing(network, how->missing, error));

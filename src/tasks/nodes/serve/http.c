@@ -200,12 +200,9 @@ static bool begin_request(basin_connection *c) {
     return here;
 }
 
-static int add_argument(void *arguments, int kind, const char *key, const char *value) {
+static int add_argument(void *request, int kind, const char *key, const char *value) {
     (void)kind;
-    if (!strcmp(key, "reasons") && value)
-        cJSON_AddNumberToObject(arguments, key, strtod(value, NULL));
-    else
-        cJSON_AddStringToObject(arguments, key, value ? value : "");
+    basin_request_argument(request, key, value);
     return YES;
 }
 
@@ -224,7 +221,7 @@ static int read_head(basin_connection *c, void *connection, const char *path, co
     r->origin = header_of(connection, "Origin");
     r->local = c->local;
     r->arguments = cJSON_CreateObject();
-    mhd.MHD_get_connection_values(connection, ARGUMENTS, add_argument, r->arguments);
+    mhd.MHD_get_connection_values(connection, ARGUMENTS, add_argument, r);
     mhd.MHD_lookup_connection_value_n(connection, ARGUMENTS, "id", 2, &id, &length);
     r->zero = id && strlen(id) != length;
     bool spared = r->route == HEALTH;

@@ -58,6 +58,13 @@ static void fail_inside(basin_request *r, const basin_error *error) {
 
 /* ---- scores ---- */
 
+void basin_request_argument(basin_request *r, const char *key, const char *value) {
+    if (!strcmp(key, "reasons") && value)
+        cJSON_AddNumberToObject(r->arguments, key, strtod(value, NULL));
+    else
+        cJSON_AddStringToObject(r->arguments, key, value ? value : "");
+}
+
 /* {"ids":[..],"reasons":N}: the body, or the arguments of GET; *owned is to be deleted. */
 static basin_status read_tree(const cJSON **tree, cJSON **owned, const basin_request *r,
                               basin_error *error) {

@@ -118,7 +118,8 @@ typedef struct basin_request {
     basin_memory_file answer;
 } basin_request;
 
-/* routes.c: fill in status and answer. */
+/* routes.c: fill in an argument of the path, `value` NULL where it has none; status and answer. */
+void basin_request_argument(basin_request *request, const char *key, const char *value);
 void basin_request_answer(basin_request *request);
 void basin_request_fail(basin_request *request, int status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
