@@ -254,6 +254,28 @@ TEST(fills_gaps) {
     basin_network_close(n);
 }
 
+/* What is asked for goes before what a file was made with; what is not asked for does not. */
+TEST(a_file_takes_the_option_missing) {
+    char path[PATH_TEXT];
+    const char *one = folder_path(path, state, "made.basin");
+    for (int made = 0; made < 2; made++) {
+        basin_network_options o = {.missing = made ? BASIN_MISSING_MEAN : BASIN_MISSING_ERROR};
+        basin_network *n = must_read(&o, "src,dst\na,b\n", "id,f,label\na,1,0\nb,2,1\n");
+        assert_ok(basin_network_write(path, n, &failure));
+        basin_network_close(n);
+        const basin_missing asked[] = {BASIN_MISSING_ERROR, BASIN_MISSING_ZERO, BASIN_MISSING_MEAN,
+                                       BASIN_MISSING_REFUSE};
+        const basin_missing expected[] = {o.missing, BASIN_MISSING_ZERO, BASIN_MISSING_MEAN,
+                                          BASIN_MISSING_ERROR};
+        for (int i = 0; i < 4; i++) {
+            o.missing = asked[i];
+            assert_ok(basin_network_open(&n, &one, 1, &o, &failure));
+            assert_int_equal(n->schema->missing, expected[i]);
+            basin_network_close(n);
+        }
+    }
+}
+
 TEST(reads_gz) {
     char edges[PATH_TEXT], nodes[PATH_TEXT], cut[PATH_TEXT];
     folder_path(edges, state, "edges.tsv.gz");
