@@ -317,17 +317,17 @@ TEST_WITH(matrices, NULL, duel_verdict) {
         basin_shape a = shapes[i / 9], b = a, lead = {.rank = a.rank - 2};
         int64_t n = a.dim[a.rank - 1];
         memcpy(lead.dim, a.dim, sizeof lead.dim);
-        duel d = duel_new(i % 9 == 0   ? BASIN_OP_CHOLESKY
-                          : i % 9 == 1 ? BASIN_OP_SLOGDET
-                                       : BASIN_OP_SOLVE);
+        duel d = duel_new(i % 9 == 0 ? BASIN_OP_CHOLESKY : BASIN_OP_SOLVE);
         double *x = duel_in(&d, a, -1, 1);
         for (int64_t j = 0; j < basin_shape_count(a) / n; j++) x[j * n + j % n] += (double)n;
         b.dim[b.rank - 1] = columns[i % 3];
         d.call.attr.count = i % 9 == 2 || i % 9 == 3 || i % 9 == 4;
         d.call.attr.transpose_a = i % 2;
         if (i % 9 > 1) duel_in(&d, b, -1, 1);
-        duel_out(&d, i % 9 == 0 ? a : i % 9 == 1 ? lead : b);
-        if (i % 9 == 1) duel_out(&d, lead);
+        if (i % 9 == 1)
+            duel_out_absent(&d), duel_out(&d, lead), duel_out(&d, lead);
+        else
+            duel_out(&d, i % 9 == 0 ? a : b);
         duel_fight(&d, 2e-6);
     }
 }

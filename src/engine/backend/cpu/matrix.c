@@ -52,14 +52,9 @@ void basin_cpu_cholesky(const basin_frame *frame) {
 
 /* ---- linear systems, determinants ---- */
 
-size_t basin_cpu_factors_workspace(const basin_call *call, int threads) {
+size_t basin_cpu_solve_workspace(const basin_call *call, int threads) {
     int64_t n = matrices_of(call).n;
     return (size_t)threads * (size_t)((n * n + 15) / 16 * 16) * sizeof(float);
-}
-
-static float *room_of(const basin_frame *frame) {
-    size_t bytes = basin_cpu_factors_workspace(frame->call, 1);
-    return (float *)((char *)frame->workspace + (size_t)basin_parallel_place() * bytes);
 }
 
 static void swap_rows(float *x, float *y, int64_t n) {
@@ -93,83 +88,63 @@ static int64_t eliminate(float *w, float *x, int64_t n, int64_t k, float *sign,
     return n;
 }
 
-static void divide_row(float *x, float by, int64_t k) {
-    for (int64_t i = 0; i < k; i++) x[i] /= by;
-}
-
-/* The first row of a triangle that has no pivot, or n. */
-static int64_t pivots(const float *w, int64_t n) {
-    int64_t i = 0;
-    while (i < n && w[i * n + i] != 0) i++;
-    return i;
-}
-
-static void solve_upper(float *x, const float *w, int64_t n, int64_t k, const basin_simd *simd) {
-    for (int64_t i = n - 1; i >= 0; i--) {
-        for (int64_t j = i + 1; j < n; j++) simd->axpy(x + i * k, -w[i * n + j], x + j * k, k);
-        divide_row(x + i * k, w[i * n + i], k);
-    }
-}
-
-/* The system of a lower triangle, or that of its transpose from the last row up. */
-static void solve_lower(float *x, const float *l, int64_t n, int64_t k, bool transposed,
-                        const basin_simd *simd) {
+/* The system of a triangle, element (i, j) of which is t[i row + j column], from its first row down
+ * or from the last one up. The first row without a pivot, or n. */
+static int64_t substitute(float *x, const float *t, int64_t row, int64_t column, bool up, int64_t n,
+                          int64_t k, const basin_simd *simd) {
     for (int64_t at = 0; at < n; at++) {
-        int64_t i = transposed ? n - 1 - at : at;
-        for (int64_t j = 0; j < i && !transposed; j++)
-            simd->axpy(x + i * k, -l[i * n + j], x + j * k, k);
-        divide_row(x + i * k, l[i * n + i], k);
-        for (int64_t j = 0; j < i && transposed; j++)
-            simd->axpy(x + j * k, -l[i * n + j], x + i * k, k);
+        int64_t i = up ? n - 1 - at : at, first = up ? i + 1 : 0;
+        for (int64_t j = first; j < first + at; j++)
+            simd->axpy(x + i * k, -t[i * row + j * column], x + j * k, k);
+        if (t[i * (row + column)] == 0) return i;
+        for (int64_t c = 0; c < k; c++) x[i * k + c] /= t[i * (row + column)];
     }
+    return n;
+}
+
+/* w [n, n], a matrix or its transpose. */
+static void take_matrix(float *w, const float *a, int64_t n, bool transposed) {
+    for (int64_t i = 0; i < n * n; i++) w[i] = transposed ? a[i % n * n + i / n] : a[i];
+}
+
+static double log_size(const float *w, int64_t n, float *sign) {
+    double sum = 0;
+    for (int64_t c = 0; c < n; c++) {
+        sum += log(fabs((double)w[c * n + c]));
+        if (w[c * n + c] < 0) *sign = -*sign;
+    }
+    return sum;
 }
 
 static void solve_some(const basin_frame *frame, int64_t first, int64_t last) {
-    const basin_attr *attr = &frame->call->attr;
-    int64_t n = matrices_of(frame->call).n, k = basin_shape_last(&frame->call->in[1].shape, 1);
-    float *w = room_of(frame), sign; /* [n, n] */
+    const basin_call *call = frame->call;
+    bool lower = call->attr.count, transposed = call->attr.transpose_a, solves = call->ins > 1;
+    int64_t n = matrices_of(call).n, k = solves ? basin_shape_last(&call->in[1].shape, 1) : 0;
+    size_t place = (size_t)basin_parallel_place() * basin_cpu_solve_workspace(call, 1);
+    float *w = (float *)((char *)frame->workspace + place), sign = 1; /* [n, n] */
+    float *size = frame->out[1], *signs = frame->out[2];              /* [count] */
     for (int64_t i = first; i < last; i++) {
         const float *a = (const float *)frame->in[0] + i * n * n;
-        float *x = (float *)frame->out[0] + i * n * k;
-        memcpy(x, (const float *)frame->in[1] + i * n * k, (size_t)(n * k) * sizeof *x);
-        for (int64_t r = 0; r < n && !attr->count; r++)
-            for (int64_t c = 0; c < n; c++)
-                w[r * n + c] = attr->transpose_a ? a[c * n + r] : a[r * n + c];
-        int64_t column = attr->count ? pivots(a, n) : eliminate(w, x, n, k, &sign, frame->simd);
-        if (column < n) {
-            basin_host_fail(frame, "solve: matrix %lld is singular (column %lld)", (long long)i,
-                            (long long)column);
-            frame->simd->fill(x, NAN, n * k);
-        } else if (attr->count)
-            solve_lower(x, a, n, k, attr->transpose_a, frame->simd);
-        else
-            solve_upper(x, w, n, k, frame->simd);
+        float *x = solves ? (float *)frame->out[0] + i * n * k : w;
+        if (solves) memcpy(x, (const float *)frame->in[1] + i * n * k, (size_t)(n * k) * sizeof *x);
+        if (!lower) take_matrix(w, a, n, transposed);
+        int64_t column = lower ? n : eliminate(w, x, n, k, &sign, frame->simd);
+        double sum = column < n ? -INFINITY : log_size(w, lower ? 0 : n, &sign);
+        if (size) size[i] = (float)sum;
+        if (signs) signs[i] = column < n ? 0 : isnan(sum) ? NAN : sign;
+        if (column == n && solves)
+            column = lower ? substitute(x, a, transposed ? 1 : n, transposed ? n : 1, transposed, n,
+                                        k, frame->simd)
+                           : substitute(x, w, n, 1, true, n, k, frame->simd);
+        if (column == n || !solves) continue;
+        basin_host_fail(frame, "solve: matrix %lld is singular (column %lld)", (long long)i,
+                        (long long)column);
+        frame->simd->fill(x, NAN, n * k);
     }
 }
 
 void basin_cpu_solve(const basin_frame *frame) {
     matrices m = matrices_of(frame->call);
-    int64_t k = basin_shape_last(&frame->call->in[1].shape, 1);
+    int64_t k = frame->call->ins > 1 ? basin_shape_last(&frame->call->in[1].shape, 1) : 0;
     basin_cpu_share(frame, solve_some, m.count, m.count * m.n * m.n * (m.n / 3 + k));
-}
-
-static void slogdet_some(const basin_frame *frame, int64_t first, int64_t last) {
-    int64_t n = matrices_of(frame->call).n;
-    float *out[2] = {frame->out[0], frame->out[1]}, *w = room_of(frame), sign;
-    for (int64_t i = first; i < last; i++) {
-        double log_size = 0;
-        memcpy(w, (const float *)frame->in[0] + i * n * n, (size_t)(n * n) * sizeof *w);
-        if (eliminate(w, w, n, 0, &sign, frame->simd) < n) sign = 0, log_size = -INFINITY;
-        for (int64_t c = 0; c < n && sign != 0; c++) {
-            log_size += log(fabs((double)w[c * n + c]));
-            if (w[c * n + c] < 0) sign = -sign;
-        }
-        if (out[0]) out[0][i] = (float)log_size;
-        if (out[1]) out[1][i] = isnan(log_size) ? NAN : sign;
-    }
-}
-
-void basin_cpu_slogdet(const basin_frame *frame) {
-    matrices m = matrices_of(frame->call);
-    basin_cpu_share(frame, slogdet_some, m.count, m.count * m.n * m.n * m.n / 3);
 }

@@ -80,44 +80,40 @@ static void take_matrix(double *w, const double *a, int64_t n, const basin_attr 
         }
 }
 
-void basin_ref_solve(const basin_frame *frame) {
-    const double *a = frame->in[0], *b = frame->in[1];      /* [count, n, n], [count, n, k] */
-    double *x = frame->out[0], *w = frame->workspace, sign; /* like b, [n, n] */
-    matrices m = matrices_of(frame->call);
-    int64_t n = m.n, k = basin_shape_last(&frame->call->in[1].shape, 1);
-    for (int64_t i = 0; i < m.count; i++, a += n * n, b += n * k, x += n * k) {
-        take_matrix(w, a, n, &frame->call->attr);
-        memcpy(x, b, (size_t)(n * k) * sizeof *x);
-        int64_t column = eliminate(w, x, n, k, &sign);
-        if (column < n) {
-            basin_host_fail(frame, "solve: matrix %lld is singular (column %lld)", (long long)i,
-                            (long long)column);
-            fill(x, n * k, NAN);
-            continue;
+/* From the last row of an upper triangle up. */
+static void substitute(double *x, const double *w, int64_t n, int64_t k) {
+    for (int64_t r = n - 1; r >= 0; r--)
+        for (int64_t j = 0; j < k; j++) {
+            double sum = x[r * k + j];
+            for (int64_t c = r + 1; c < n; c++) sum -= w[r * n + c] * x[c * k + j];
+            x[r * k + j] = sum / w[r * n + r];
         }
-        for (int64_t r = n - 1; r >= 0; r--)
-            for (int64_t j = 0; j < k; j++) {
-                double sum = x[r * k + j];
-                for (int64_t c = r + 1; c < n; c++) sum -= w[r * n + c] * x[c * k + j];
-                x[r * k + j] = sum / w[r * n + r];
-            }
-    }
 }
 
-void basin_ref_slogdet(const basin_frame *frame) {
-    const double *a = frame->in[0];                  /* [count, n, n] */
-    double *out[2] = {frame->out[0], frame->out[1]}; /* [count] */
-    double *w = frame->workspace;                    /* [n, n] */
-    matrices m = matrices_of(frame->call);
-    for (int64_t i = 0; i < m.count; i++, a += m.n * m.n) {
-        double sign, log_size = 0;
-        memcpy(w, a, (size_t)(m.n * m.n) * sizeof *w);
-        if (eliminate(w, w, m.n, 0, &sign) < m.n) sign = 0, log_size = -INFINITY;
-        for (int64_t c = 0; c < m.n && sign != 0; c++) {
-            log_size += log(fabs(w[c * m.n + c]));
-            if (w[c * m.n + c] < 0) sign = -sign;
+void basin_ref_solve(const basin_frame *frame) {
+    const basin_call *call = frame->call;
+    bool solves = call->ins > 1;
+    const double *a = frame->in[0], *b = frame->in[1];    /* [count, n, n], [count, n, k] */
+    double *x = frame->out[0], *w = frame->workspace;     /* like b, [n, n] */
+    double *size = frame->out[1], *signs = frame->out[2]; /* [count] */
+    matrices m = matrices_of(call);
+    int64_t n = m.n, k = solves ? basin_shape_last(&call->in[1].shape, 1) : 0;
+    for (int64_t i = 0; i < m.count; i++, a += n * n) {
+        double sign, sum = 0;
+        take_matrix(w, a, n, &call->attr);
+        if (solves) memcpy(x + i * n * k, b + i * n * k, (size_t)(n * k) * sizeof *x);
+        int64_t column = eliminate(w, solves ? x + i * n * k : w, n, k, &sign);
+        for (int64_t c = 0; c < n; c++) {
+            sum += log(fabs(w[c * n + c]));
+            if (w[c * n + c] < 0) sign = -sign;
         }
-        if (out[0]) out[0][i] = log_size;
-        if (out[1]) out[1][i] = isnan(log_size) ? NAN : sign;
+        if (size) size[i] = column < n ? -INFINITY : sum;
+        if (signs) signs[i] = column < n ? 0 : isnan(sum) ? NAN : sign;
+        if (!solves) continue;
+        substitute(x + i * n * k, w, n, k);
+        if (column == n) continue;
+        basin_host_fail(frame, "solve: matrix %lld is singular (column %lld)", (long long)i,
+                        (long long)column);
+        fill(x + i * n * k, n * k, NAN);
     }
 }

@@ -30,11 +30,9 @@ static size_t scratch_bytes(const basin_call *call) {
     case BASIN_OP_VALUES:
     case BASIN_OP_VALUES_REVERSE:
     case BASIN_OP_VALUES_SECOND: return basin_ref_values_scratch(call);
-    case BASIN_OP_SOLVE:
-    case BASIN_OP_SLOGDET: {
-        int64_t n = basin_shape_last(&call->in[0].shape, 1);
-        return (size_t)(n * n) * sizeof(double);
-    }
+    case BASIN_OP_SOLVE: /* a matrix */
+        return (size_t)basin_shape_last(&call->in[0].shape, 1) *
+               (size_t)basin_shape_last(&call->in[0].shape, 2) * sizeof(double);
     default: return 0;
     }
 }

@@ -86,36 +86,35 @@ basin_expr basin_solve(basin_expr a, basin_expr b, basin_solve_kind kind) {
     return x && vector ? basin_reshape(x, basin_shape_drop(x->shape, x->shape.rank - 1, 1)) : x;
 }
 
-/* A x = b: that of b is A'^-1 c, that of A the negative product of the former and x', within the
- * triangle that is read. */
-BASIN_RULE(solve) {
-    basin_expr a = node->in[0], x = node->out[0];
-    bool lower = node->attr.count, transposed = node->attr.transpose_a;
-    basin_expr back = solve(a, cotangent[0], lower, !transposed);
-    if (want[1]) grad[1] = back;
-    if (!want[0]) return;
-    grad[0] = basin_neg(basin_matmul_t(transposed ? x : back, false, transposed ? back : x, true));
-    if (lower) grad[0] = basin_mul(grad[0], lower_mask(a, 1));
-}
-
 /* ---- determinants ---- */
 
 basin_expr basin_slogdet(basin_expr a, basin_expr *sign) {
     if (sign) *sign = NULL;
     if (!a) return NULL;
     if (!is_square(a)) return not_square(a, "slogdet");
-    basin_result out[2];
-    out[0] = out[1] = (basin_result){.shape = basin_shape_drop(a->shape, a->shape.rank - 2, 2)};
-    basin_node *node = basin_node_new(a->graph, BASIN_OP_SLOGDET, &(basin_attr){0}, &a, 1, out, 2);
-    if (node && sign) *sign = node->out[1];
-    return node ? node->out[0] : NULL;
+    basin_result size = {.shape = basin_shape_drop(a->shape, a->shape.rank - 2, 2)};
+    basin_result out[3] = {{.absent = true}, size, size};
+    basin_node *node = basin_node_new(a->graph, BASIN_OP_SOLVE, &(basin_attr){0}, &a, 1, out, 3);
+    if (node && sign) *sign = node->out[2];
+    return node ? node->out[1] : NULL;
 }
 
-/* The sign is constant where it has a derivative. */
-BASIN_RULE(slogdet) {
-    basin_expr a = node->in[0];
-    if (!cotangent[0]) return;
-    basin_expr eye = basin_eye(a->graph, a->shape.dim[a->shape.rank - 1]);
-    basin_expr inverse = solve(a, basin_broadcast_to(eye, a->shape), false, true);
-    grad[0] = basin_mul(basin_as_column(basin_as_column(cotangent[0])), inverse);
+/* A x = b with c the cotangent of x: that of b is A'^-1 c, that of A the negative product of the
+ * former and x', within the triangle that is read. That of log |det A| is A'^-1; the sign is
+ * constant where it has a derivative. */
+BASIN_RULE(solve) {
+    basin_expr a = node->in[0], x = node->out[0];
+    bool lower = node->attr.count, transposed = node->attr.transpose_a;
+    if (node->ins == 1) {
+        basin_expr eye =
+            basin_broadcast_to(basin_eye(a->graph, a->shape.dim[a->shape.rank - 1]), a->shape);
+        basin_expr slope = cotangent[1] ? solve(a, eye, false, true) : NULL;
+        grad[0] = basin_mul(basin_as_column(basin_as_column(cotangent[1])), slope);
+        return;
+    }
+    basin_expr back = solve(a, cotangent[0], lower, !transposed);
+    if (want[1]) grad[1] = back;
+    if (!want[0]) return;
+    grad[0] = basin_neg(basin_matmul_t(transposed ? x : back, false, transposed ? back : x, true));
+    if (lower) grad[0] = basin_mul(grad[0], lower_mask(a, 1));
 }
