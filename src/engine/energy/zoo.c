@@ -29,10 +29,16 @@ static const basin_zoo_model table[] = {
     {"lsr", "Hoover et al. 2025", &basin_zoo_lsr.kind, NULL, SET(IS("beta", 0.15))},
     {"graph_hopfield", "arXiv 2603.03464", &basin_zoo_graph.kind, NULL, SET(IS("beta", 0.2))},
     {"idp", "Betteti et al. 2025", &basin_zoo_plastic.kind, NULL, SET(IS("M", 4))},
+    {"gated", "Choraria et al. 2026", &basin_zoo_gated.kind, NULL,
+     SET(IS("Z", 11), IS("G", 3), IS("C", 4), IS("gamma", 2))},
+    {"gaussians", "Tankala and Balasubramanian 2025", &basin_zoo_gaussians.kind, NULL,
+     SET(IS("N", 4), IS("D", 3), IS("Z", 12), IS("M", 5), IS("c", 1))},
     {"eqprop", "Scellier and Bengio 2017", &basin_zoo_layers.kind, NULL,
      SET(IS("I", 6), IS("O", 4), IS("S", 12), IS("w1", 0.5), IS("b1", 0.5))},
     {"et", "Hoover et al. 2023", &basin_zoo_block.kind, NULL,
      SET(IS("wk", 0.5), IS("wq", 0.5), IS("xi", 0.5), IS("delta", 0.1))},
+    {"et_stack", "Hoover et al. 2023", &basin_zoo_stack.kind, NULL, SET(IS("delta", 0.1))},
+    {"cet", "Hoier et al. 2026", &basin_zoo_convergent.kind, NULL, SET(IS("P", 5))},
     {"nrgpt", "Dehmamy et al. 2025", &basin_zoo_nrgpt.kind, NULL, SET(IS("alpha", 0.1))},
     {"nrgpt_strict", "Dehmamy et al. 2025", &basin_zoo_nrgpt.kind, SET(IS("proj", 1)),
      SET(IS("alpha", 0.1))},
@@ -281,7 +287,8 @@ const basin_zoo *basin_zoo_build(basin_graph *graph, const char *name, const bas
     for (int i = 0; i < 2; i++) {
         built->substep[i] = code->substep[i];
         built->substep[i].context = built;
-        built->zoo.substeps += code->substep[i].move || code->substep[i].project;
+        built->zoo.substeps +=
+            code->substep[i].terms || code->substep[i].move || code->substep[i].project;
     }
     built->zoo.energy = (basin_energy){
         .term = code->term, .terms = code->terms, .activation = code->activation, .context = built};

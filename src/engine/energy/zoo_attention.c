@@ -95,6 +95,100 @@ const basin_zoo_code basin_zoo_block = {
     .prepare = make_block,
 };
 
+/* ---- two blocks in turns, each with gains and biases of its own ---- */
+
+static basin_expr row_of(const void *m, const char *name, int i) {
+    basin_expr a = TENSOR(name);
+    if (basin_expr_shape(a).rank == 0) return a;
+    basin_shape one = basin_shape_drop(basin_expr_shape(a), 0, 1);
+    return basin_reshape(basin_slice(a, 0, i, 1), one);
+}
+
+static basin_expr plain_norm(const void *m, basin_expr x) {
+    return norm(x, NULL, NULL, SETTING("epsilon"));
+}
+
+static basin_expr attention_of(const void *m, basin_expr g, basin_expr wk, basin_expr wq) {
+    basin_shape shape = basin_expr_shape(wk);
+    double beta = 1 / sqrt((double)shape.dim[1]);
+    basin_expr betas = basin_full(basin_expr_graph(g), BASIN_SHAPE(shape.dim[0]), beta);
+    const basin_pattern *pattern =
+        SETTING("exclude_self") != 0 ? &BASIN_OTHER_PAIRS : &BASIN_ALL_PAIRS;
+    return basin_energy_attention(g, wk, wq, betas, pattern, NULL);
+}
+
+/* E_i(gamma_i g + delta_i) / gamma_i: by g its gradient is that of E_i by the block's own norm. */
+static basin_expr stacked(const void *m, basin_expr g, int i) {
+    basin_expr gamma = row_of(m, "gamma", i);
+    basin_expr own = basin_add(basin_mul(gamma, g), row_of(m, "delta", i));
+    basin_expr memories = basin_energy_hopfield(own, row_of(m, "xi", i), BASIN_HOPFIELD_RELU, 0);
+    basin_expr attention = attention_of(m, own, row_of(m, "wk", i), row_of(m, "wq", i));
+    return basin_div(basin_add(attention, memories), gamma);
+}
+
+static basin_expr first_block(const void *m, basin_expr g) { return stacked(m, g, 0); }
+static basin_expr second_block(const void *m, basin_expr g) { return stacked(m, g, 1); }
+
+const basin_zoo_code basin_zoo_stack = {
+    .kind =
+        {.title = "A stack of two blocks of the Energy Transformer",
+         .formula =
+             "Tokens [N, D] or [B, N, D], g = layernorm(x), blocks with energies E_i of their\n"
+             "own norms g_i = gamma_i g + delta_i: x <- x - alpha dE_1/dg_1, then x <- x -\n"
+             "alpha dE_2/dg_2 at the new x. The energy is E_1 / gamma_1 + E_2 / gamma_2, whose\n"
+             "gradient by g is the sum of both forces at one x.",
+         .alpha = 0.1,
+         TENSORS(STATE("x0", "..,N,D"), WEIGHT("wk", "2,H,Y,D", 0.5), WEIGHT("wq", "2,H,Y,D", 0.5),
+                 WEIGHT("xi", "2,M,D", 0.5), NUMBER("gamma", "2|", 1), NUMBER("delta", "2,D|", 0)),
+         SETTINGS(FLAG("exclude_self", 1), {"epsilon", NULL, 1e-5, 0, 1})},
+    BASIN_TERMS({"first", first_block, NULL}, {"second", second_block, NULL}),
+    .activation = plain_norm,
+    .substep = {{.terms = 1}, {.terms = 2}},
+};
+
+/* ---- the Convergent Energy Transformer: tokens that stay normalised, held by their input ---- */
+
+static basin_expr convergent_input(const void *m, basin_expr z) {
+    basin_expr drive = basin_zoo_linear(TENSOR("v"), TENSOR("e"), NULL);
+    return basin_neg(basin_sum_all(basin_mul(z, basin_add(drive, TENSOR("pos")))));
+}
+
+static basin_expr convergent_block(const void *m, basin_expr z) {
+    basin_expr memories = basin_energy_hopfield(z, TENSOR("xi"), BASIN_HOPFIELD_SOFTMAX, 0);
+    return basin_add(attention_of(m, z, TENSOR("wk"), TENSOR("wq")), memories);
+}
+
+/* |y|^2 / 2 - y . d z at its minimum by y. */
+static basin_expr convergent_output(const void *m, basin_expr z) {
+    basin_expr y = basin_zoo_linear(z, TENSOR("d"), NULL);
+    return basin_scale(basin_sum_all(basin_square(y)), -0.5);
+}
+
+static basin_expr onto_norm(const void *m, basin_expr x, basin_expr t) {
+    (void)t;
+    return plain_norm(m, x);
+}
+
+const basin_zoo_code basin_zoo_convergent = {
+    .kind =
+        {.title = "The Convergent Energy Transformer",
+         .formula =
+             "Tokens z [N, D] of mean 0 and deviation 1, held by patches v [N, P]: E = -sum z .\n"
+             "(e v + pos) - sum of log-sum-exp(beta K Q) / beta - sum of log-sum-exp(xi z) -\n"
+             "|d z|^2 / 2, the last of an output y = d z at its minimum. A step ends with\n"
+             "layernorm(z - alpha dE/dz), so that descents end at a fixed point.",
+         .alpha = 0.05,
+         TENSORS(STATE("x0", "N,D"), INPUT("v", "N,P", 1, false), WEIGHT("e", "D,P", 0.5),
+                 WEIGHT("pos", "N,D", 0.5), WEIGHT("wk", "H,Y,D", 0.5), WEIGHT("wq", "H,Y,D", 0.5),
+                 WEIGHT("xi", "M,D", 0.5), WEIGHT("d", "P,D", 0.3)),
+         SETTINGS(FLAG("exclude_self", 1), {"epsilon", NULL, 0, 0, 1}),
+         .outputs = "begin"},
+    BASIN_TERMS({"input", convergent_input, NULL}, {"block", convergent_block, NULL},
+                {"output", convergent_output, NULL}),
+    .substep = {{.project = onto_norm}},
+    .output = {plain_norm},
+};
+
 /* ---- NRGPT: causal attention, whose keys are held, and a feed-forward network ---- */
 
 enum { FEED_1, FEED_2, FEED_2W };

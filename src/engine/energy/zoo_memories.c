@@ -314,6 +314,113 @@ const basin_zoo_code basin_zoo_plastic = {
     .substep = {{.terms = 2, .move = leak}},
 };
 
+/* ---- memories behind a gate that a context opens, states [x, h] side by side ---- */
+
+static basin_expr gated_part(const void *m, basin_expr state, bool gates) {
+    int64_t D = basin_expr_shape(TENSOR("xi")).dim[1], G = basin_expr_shape(TENSOR("a")).dim[1];
+    return basin_slice(state, -1, gates ? D : 0, gates ? G : D);
+}
+
+static basin_expr gated_activation(const void *m, basin_expr state) {
+    basin_expr open = basin_softmax(basin_mul(TENSOR("gamma"), gated_part(m, state, true)), -1);
+    return basin_concat((basin_expr[]){gated_part(m, state, false), open}, 2, -1);
+}
+
+/* |x|^2 / 2 and, of the gates s = softmax(gamma h), s . h - log-sum-exp(gamma h) / gamma. */
+static basin_expr gated_neurons(const void *m, basin_expr g) {
+    basin_expr s = gated_part(m, g, true), tiny = basin_scalar(basin_expr_graph(g), 1e-30);
+    basin_expr entropy = basin_sum(basin_mul(s, basin_log(basin_maximum(s, tiny))), -1, 1);
+    return basin_add(half_square(gated_part(m, g, false)), basin_div(entropy, TENSOR("gamma")));
+}
+
+static basin_expr gated_scores(const void *m, basin_expr g) {
+    basin_expr overlap = basin_zoo_linear(gated_part(m, g, false), TENSOR("xi"), NULL);
+    basin_expr gate = basin_zoo_linear(gated_part(m, g, true), TENSOR("a"), NULL);
+    return basin_mul(TENSOR("beta"), basin_add(overlap, gate));
+}
+
+static basin_expr gated_memories(const void *m, basin_expr g) {
+    basin_expr context = basin_zoo_linear(TENSOR("u"), TENSOR("w"), NULL);
+    basin_expr drive = basin_sum(basin_mul(gated_part(m, g, true), context), -1, 1);
+    basin_expr lse = basin_logsumexp(gated_scores(m, g), -1);
+    return basin_neg(basin_add(drive, basin_div(lse, TENSOR("beta"))));
+}
+
+const basin_zoo_code basin_zoo_gated = {
+    .kind = {.title = "Context-gated memories",
+             .formula =
+                 "States [x, h] of D + G numbers, gates s = softmax(gamma h) that a context u\n"
+                 "[N, C] opens: E = |x|^2 / 2 + s . h - log-sum-exp(gamma h) / gamma - s . W u -\n"
+                 "log-sum-exp(beta (xi x + a s)) / beta. A step goes to x = xi^T p and h = W u +\n"
+                 "a^T p, p = softmax(beta (xi x + a s)): the context, and what is recalled.",
+             .alpha = 0.2,
+             TENSORS(STATE("x0", "N,Z"), WEIGHT("xi", "M,D", 1), WEIGHT("a", "M,G", 1),
+                     WEIGHT("w", "G,C", 1), INPUT("u", "N,C", 1, false), NUMBER("beta", "", 1),
+                     NUMBER("gamma", "", 1))},
+    BASIN_TERMS({"neurons", gated_neurons, NULL}, {"memories", gated_memories, NULL}),
+    .activation = gated_activation,
+    .substep = {{.terms = 2, .move = leak}},
+};
+
+/* ---- memories that are Gaussians, states [mean, factor L] with the covariance L L' ---- */
+
+enum { POLAR_STEPS = 12 };
+
+/* The sum of the singular values of each k [.., D, D]: Q . k with Q the nearest rotation, by
+ * Newton's steps Q <- (Q + Q'^-1) / 2 from a matrix whose determinant is 1. */
+static basin_expr nuclear_norm(basin_expr k) {
+    basin_shape shape = basin_expr_shape(k);
+    int64_t D = shape.dim[shape.rank - 1];
+    basin_expr size = basin_scale(basin_slogdet(k, NULL), -1.0 / (double)D);
+    basin_expr q = basin_mul(basin_exp(basin_as_column(basin_as_column(size))), k);
+    basin_expr eye = basin_eye(basin_expr_graph(k), D);
+    for (int i = 0; i < POLAR_STEPS && q; i++)
+        q = basin_scale(basin_add(q, basin_solve(q, eye, BASIN_SOLVE_TRANSPOSED)), 0.5);
+    return basin_sum(basin_mul(q, k), -2, 2);
+}
+
+/* -beta / 2 times the squared distance of Wasserstein, [N, M]:
+ * |m - mu|^2 + tr S + tr S_mu - 2 tr (S_mu^1/2 S S_mu^1/2)^1/2, the last the norm of L' C. */
+static basin_expr gaussian_scores(const void *m, basin_expr x) {
+    basin_expr mu = TENSOR("mu"), c = TENSOR("c");
+    int64_t N = basin_expr_shape(x).dim[0], M = basin_expr_shape(mu).dim[0],
+            D = basin_expr_shape(mu).dim[1];
+    if (!c) c = basin_cholesky(TENSOR("s"));
+    basin_expr l = basin_reshape(basin_slice(x, 1, D, D * D), BASIN_SHAPE(N, D, D));
+    basin_expr apart = basin_sub(basin_reshape(basin_slice(x, 1, 0, D), BASIN_SHAPE(N, 1, D)), mu);
+    basin_expr cross = basin_einsum("nab,mac->nmbc", l, c);
+    basin_expr traces =
+        basin_add(basin_reshape(basin_sum(basin_square(l), 1, 2), BASIN_SHAPE(N, 1)),
+                  basin_reshape(basin_sum(basin_square(c), 1, 2), BASIN_SHAPE(M)));
+    basin_expr half = basin_sub(basin_scale(traces, 0.5), nuclear_norm(cross));
+    return basin_neg(basin_mul(TENSOR("beta"), basin_add(half_square(apart), half)));
+}
+
+static basin_expr gaussian_recall(const void *m, basin_expr x) {
+    return basin_softmax(gaussian_scores(m, x), -1);
+}
+
+static basin_expr gaussian_energy(const void *m, basin_expr x) {
+    return basin_neg(basin_div(basin_logsumexp(gaussian_scores(m, x), -1), TENSOR("beta")));
+}
+
+const basin_zoo_code basin_zoo_gaussians = {
+    .kind =
+        {.title = "Memories of Gaussians",
+         .formula =
+             "States [mean, factor L] of D + D D numbers, Gaussians of covariance L L^T, and\n"
+             "memories of means mu and covariances s, or factors c: E = -log-sum-exp(-beta / 2\n"
+             "W^2) / beta with the squared distances of Bures and Wasserstein. A step of size 1\n"
+             "goes along the transport maps to the memories, by their shares.",
+         .alpha = 1,
+         TENSORS(STATE("x0", "N,Z"), WEIGHT("mu", "M,D", 1), OPTIONAL("c", "M,D,D"),
+                 OPTIONAL("s", "M,D,D"), NUMBER("beta", "", 1)),
+         .outputs = "recall"},
+    BASIN_TERMS({"memories", gaussian_energy, NULL}),
+    .output = {gaussian_recall},
+    .needs = "c|s",
+};
+
 /* ---- a layered network with a clamped input ---- */
 
 static basin_expr layer_part(const void *m, char kind, int i) {

@@ -12,7 +12,7 @@
 #include "tasks/nodes/anomaly.h"
 #include "tasks/pictures/net.h"
 
-enum { STEPS = 64, TERMS = 2 }; /* of a case, at most */
+enum { STEPS = 64, TERMS = 3 }; /* of a case, at most */
 
 static int steps_of(basin_case *c) {
     int steps = basin_case_steps(c);
@@ -761,6 +761,10 @@ static const struct {
     {"ebt", "ebt", ebt, NULL},
     {"implicit_", NULL, NULL, implicit},
     {"eqprop", "eqprop", eqprop, NULL},
+    {"cet", "cet", totals, NULL},
+    {"et_stack", "et_stack", totals, NULL},
+    {"gated", "gated", totals, NULL},
+    {"gaussians", "gaussians", totals, NULL},
     {"block_", NULL, NULL, build_block},
     {"image", NULL, NULL, build_image},
     {"anomaly", NULL, NULL, build_anomaly},
