@@ -12,7 +12,8 @@ typedef struct options {
 } options;
 #define OPTIONS options
 
-#define SEEDS(needs_) BASIN_INTEGER(seeds, "seeds", "N", 1, 100000, .initial = 16, .needs = needs_)
+#define SEEDS(needs_)                                                                              \
+    BASIN_INTEGER(seeds, "seeds", "N", 1, 100000, .initial = BASIN_SPECIMEN_DRAWS, .needs = needs_)
 #define STEPS(needs_)                                                                              \
     BASIN_INTEGER(steps, "steps", "T", 1, BASIN_SPECIMEN_STEPS, .initial = 20, .needs = needs_)
 
@@ -50,17 +51,24 @@ static basin_status show_one(const char *typed, basin_error *error) {
 }
 
 #define F(member, ...) BASIN_FIELD(basin_specimen_verdict, member, __VA_ARGS__)
-static const basin_field verdict_fields[] = {F(steps, "steps"),
-                                             F(rises, "rises"),
-                                             F(small_rises, "small_rises"),
-                                             F(mean_cosine, "mean_cosine", "%.3f"),
-                                             F(min_cosine, "least_cosine|min cosine", "%.3f"),
-                                             {0}};
+static const basin_field verdict_fields[] = {
+    F(steps, "steps"),
+    F(rises, "rises"),
+    F(small_rises, "small_rises"),
+    F(rising_low, "rising_low|draws that rise from %", "%.1f"),
+    F(rising_high, "rising_high|to %", "%.1f"),
+    F(mean_cosine, "mean_cosine", "%.3f"),
+    F(min_cosine, "least_cosine|min cosine", "%.3f"),
+    F(skew, "skew", "%.3f"),
+    F(skew_low, "skew_low|skew from", "%.3f"),
+    F(skew_high, "skew_high|skew to", "%.3f"),
+    F(step_skew, "step_skew", "%.3f"),
+    {0}};
 
 static void put_verdict(basin_record *r, const basin_zoo_model *model,
                         const basin_specimen_verdict *v) {
-    basin_record_fields(r, "model=%s;reference=%s;descends=%s", model->name, model->reference,
-                        basin_specimen_answer(v));
+    basin_record_fields(r, "model=%s;reference=%s;descends=%s;gradient=%s", model->name,
+                        model->reference, basin_specimen_answer(v), basin_specimen_gradient(v));
     basin_record_struct(r, verdict_fields, v);
 }
 

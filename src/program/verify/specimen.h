@@ -6,7 +6,7 @@
 #include "basin/zoo.h"
 #include "program/verify/verify.h"
 
-enum { BASIN_SPECIMEN_VALUES = 32, BASIN_SPECIMEN_STEPS = 64 };
+enum { BASIN_SPECIMEN_VALUES = 32, BASIN_SPECIMEN_STEPS = 64, BASIN_SPECIMEN_DRAWS = 100 };
 
 typedef struct basin_specimen {
     const basin_zoo_model *model;
@@ -32,6 +32,12 @@ void basin_specimen_set(basin_specimen *s, basin_zoo_value value);
 const basin_zoo *basin_specimen_with(const basin_specimen *s, const char *name, const char *second,
                                      double number);
 
+/* The skew part of a Jacobian, |J - J'| / 2 |J|: 0 of a gradient, 1 / sqrt 2 of random numbers, at
+ * most 1; and its standard error, 0 where all of J was computed. */
+typedef struct basin_specimen_skew {
+    double share, error;
+} basin_specimen_skew;
+
 /* One run of a specimen. */
 typedef struct basin_specimen_run {
     int steps;
@@ -39,6 +45,7 @@ typedef struct basin_specimen_run {
     int64_t rises;       /* steps that raised the energy, */
     int64_t small_rises; /* and of twice as many, a thousand times smaller, from start and end */
     double cosine;       /* of the update and the energy's gradient by the activations, downwards */
+    basin_specimen_skew force, step; /* of the update in tiny steps, and in one as published */
 } basin_specimen_run;
 
 /* Runs a model on numbers of the seed or of a file, steps `scale` times as large as published. */
@@ -46,15 +53,21 @@ basin_status basin_specimen_descend(basin_specimen_run *run, const basin_zoo_mod
                                     const basin_bundle *bundle, uint64_t seed, int steps,
                                     double scale, basin_error *error);
 
-/* Of `steps` published steps, and twice as many a thousand times smaller: which rose. */
+/* Of `steps` published steps, and twice as many a thousand times smaller: which rose; means over
+ * draws, and intervals of 95 %: of the percentage of draws in which a small step rises, and of the
+ * skew part. */
 typedef struct basin_specimen_verdict {
-    int64_t steps, rises, small_rises;
+    int64_t draws, rising_draws, steps, rises, small_rises;
+    double rising_low, rising_high;
     double min_cosine, mean_cosine;
+    double skew, skew_low, skew_high, step_skew;
 } basin_specimen_verdict;
 basin_status basin_specimen_judge(basin_specimen_verdict *verdict, const basin_zoo_model *model,
                                   const basin_bundle *bundle, int seeds, uint64_t seed, int steps,
                                   basin_error *error);
 /* "always", "for small steps" or "not at all". */
 const char *basin_specimen_answer(const basin_specimen_verdict *verdict);
+/* Whether its force is a gradient at all, if perhaps of another energy: "yes" or "no". */
+const char *basin_specimen_gradient(const basin_specimen_verdict *verdict);
 
 #endif

@@ -207,6 +207,114 @@ static basin_expr cosine(const basin_specimen *s, basin_descent_spec spec) {
     return basin_div(dot, basin_sqrt(squares));
 }
 
+/* ---- whether the force is a gradient ----
+ *
+ * With T a step of the size `alpha` and x = begin(y), u = (T(x) - x) / alpha is the update, and
+ * w(y) = (dg/dy)' u the same by the activations: -dE(g(y))/dy where u = -dE/dg. It is the gradient
+ * of some function if and only if its Jacobian is symmetric. */
+
+enum { EXACT = 256, PROBES = 64 }; /* tokens' numbers up to which all of J is computed */
+
+typedef struct probing {
+    basin_expr direction, shift, field, back; /* w(y + shift), J' direction */
+    basin_plan *plan;
+    int64_t count;
+} probing;
+
+static void build_field(probing *p, const basin_specimen *s, double alpha) {
+    basin_shape shape = basin_expr_shape(s->start);
+    basin_descent_spec spec = {
+        .steps = 1, .alpha = alpha, .substep = s->zoo->substep, .substeps = s->zoo->substeps};
+    p->count = basin_shape_count(shape);
+    p->direction = basin_input(s->graph, "direction", shape);
+    p->shift = basin_input(s->graph, "shift", shape);
+    basin_expr y = basin_add(s->start, p->shift), x = basin_zoo_output(s->zoo, "begin", y);
+    basin_expr g = basin_energy_activation(&s->zoo->energy, x);
+    basin_expr move = basin_sub(basin_descend(&s->zoo->energy, x, &spec, NULL), x);
+    basin_vjp(&p->field, g, basin_scale(move, 1 / alpha), &y, 1);
+    basin_vjp(&p->back, p->field, p->direction, &y, 1);
+}
+
+/* w(y + size v) and J' v; v, field, back [count]. */
+static basin_status probe(probing *p, double *field, double *back, double *v, double size,
+                          basin_error *error) {
+    basin_shape shape = basin_expr_shape(p->shift);
+    basin_tensor direction = basin_tensor_borrow(v, BASIN_F64, shape),
+                 result[] = {basin_tensor_borrow(field, BASIN_F64, shape),
+                             basin_tensor_borrow(back, BASIN_F64, shape)};
+    BASIN_TRY(basin_plan_write(p->plan, p->direction, &direction, error));
+    for (int64_t i = 0; i < p->count; i++) v[i] *= size;
+    BASIN_TRY(basin_plan_write(p->plan, p->shift, &direction, error));
+    BASIN_TRY(basin_plan_run(p->plan, error));
+    BASIN_TRY(basin_plan_read(&result[0], p->plan, p->field, error));
+    return basin_plan_read(&result[1], p->plan, p->back, error);
+}
+
+/* All rows of J. */
+static basin_status skew_of_all(basin_specimen_skew *skew, probing *p, double *room,
+                                basin_error *error) {
+    int64_t n = p->count;
+    double *field = room, *v = room + n, *row = room + 2 * n, apart = 0, all = 0;
+    for (int64_t i = 0; i < n; i++) {
+        memset(v, 0, (size_t)n * sizeof *v);
+        v[i] = 1;
+        BASIN_TRY(probe(p, field, row + i * n, v, 0, error));
+    }
+    for (int64_t i = 0; i < n * n; i++) {
+        double gap = row[i] - row[i % n * n + i / n];
+        apart += gap * gap, all += row[i] * row[i];
+    }
+    *skew = (basin_specimen_skew){all > 0 ? sqrt(apart / all) / 2 : 0, 0};
+    return BASIN_OK;
+}
+
+/* By random directions v, of which |J v - J' v|^2 has the mean |J - J'|^2; J v by differences. */
+static basin_status skew_of_probes(basin_specimen_skew *skew, probing *p, double *room,
+                                   basin_error *error) {
+    int64_t n = p->count;
+    double *v = room, *down = room + n, *up = room + 2 * n, *back = room + 3 * n, *kept = back + n;
+    double apart[PROBES] = {0}, all[PROBES] = {0}, sums[2] = {0}, square = 0, size = 1e-5;
+    for (int k = 0; k < PROBES; k++) {
+        basin_random_fill_normal_f64(kept, 1, (uint64_t)k, 0, (size_t)n);
+        for (int side = -1; side <= 1; side++) {
+            memcpy(v, kept, (size_t)n * sizeof *v);
+            BASIN_TRY(probe(p, side < 0 ? down : up, back, v, -side * size, error));
+            if (side < 0) memcpy(room + 5 * n, down, (size_t)n * sizeof *v);
+            if (side == 0) memcpy(room + 6 * n, back, (size_t)n * sizeof *v);
+        }
+        for (int64_t i = 0; i < n; i++) {
+            double forward = (room[5 * n + i] - up[i]) / (2 * size), other = room[6 * n + i];
+            apart[k] += (forward - other) * (forward - other) / 4;
+            all[k] += (forward * forward + other * other) / 2;
+        }
+        sums[0] += apart[k], sums[1] += all[k];
+    }
+    double share = sums[1] > 0 ? sums[0] / sums[1] : 0;
+    for (int k = 0; k < PROBES; k++)
+        square += (apart[k] - share * all[k]) * (apart[k] - share * all[k]);
+    *skew = (basin_specimen_skew){sqrt(share),
+                                  share > 0 ? sqrt(square) / sums[1] / (2 * sqrt(share)) : 0};
+    return BASIN_OK;
+}
+
+static basin_status measure_skew(basin_specimen_skew *skew, basin_engine *engine,
+                                 const basin_specimen *s, double alpha, basin_error *error) {
+    probing p = {0};
+    build_field(&p, s, alpha);
+    BASIN_TRY(basin_graph_check(s->graph, error));
+    bool exact = p.count <= EXACT;
+    BASIN_FREE_AT_EXIT double *room =
+        basin_array_new((size_t)((exact ? p.count + 2 : 7) * p.count), sizeof *room);
+    if (!room) return basin_fail_memory(error, "a Jacobian");
+    basin_plan_spec spec = {.output = (const basin_expr[]){p.field, p.back}, .outputs = 2};
+    BASIN_TRY(basin_plan_new(&p.plan, engine->store, &spec, error));
+    basin_status status = (exact ? skew_of_all : skew_of_probes)(skew, &p, room, error);
+    basin_plan_free(p.plan);
+    return status;
+}
+
+/* ---- descending ---- */
+
 /* Steps that raised the energy; one that is not finite did. */
 static int64_t count_rises(const basin_descent_result *r) {
     int64_t rises = 0;
@@ -251,6 +359,8 @@ static basin_status compute(basin_specimen_run *run, basin_engine *engine, const
     BASIN_TRY(basin_engine_compute(engine, value, out, 2, NULL, 0, error));
     run->cosine = basin_tensor_at(&value[1], 0);
     basin_status status = follow(run, engine, s, spec, &value[0], error);
+    if (!status) status = measure_skew(&run->force, engine, s, s->zoo->alpha * 1e-6, error);
+    if (!status) status = measure_skew(&run->step, engine, s, s->zoo->alpha, error);
     basin_tensor_free(&value[0]);
     basin_tensor_free(&value[1]);
     return status;
@@ -273,24 +383,58 @@ basin_status basin_specimen_descend(basin_specimen_run *run, const basin_zoo_mod
     return status;
 }
 
+/* The interval of 95 % of a share of which `hits` of `count` were seen (Wilson), in percent. */
+static void interval(double *low, double *high, int64_t hits, int64_t count) {
+    const double z = 1.959963984540054;
+    double n = (double)count, share = (double)hits / n, weight = 1 + z * z / n;
+    double centre = (share + z * z / (2 * n)) / weight;
+    double half = z / weight * sqrt(share * (1 - share) / n + z * z / (4 * n * n));
+    *low = hits ? 100 * (centre - half) : 0;
+    *high = hits < count ? 100 * (centre + half) : 100;
+}
+
+static void add_run(basin_specimen_verdict *v, const basin_specimen_run *run, double *squares,
+                    double *errors) {
+    v->draws++;
+    v->rising_draws += run->small_rises > 0;
+    v->steps += run->steps;
+    v->rises += run->rises;
+    v->small_rises += run->small_rises;
+    v->min_cosine = fmin(v->min_cosine, run->cosine);
+    v->mean_cosine += run->cosine;
+    v->skew += run->force.share;
+    v->step_skew += run->step.share;
+    *squares += run->force.share * run->force.share;
+    *errors += run->force.error * run->force.error;
+}
+
 basin_status basin_specimen_judge(basin_specimen_verdict *verdict, const basin_zoo_model *model,
                                   const basin_bundle *bundle, int seeds, uint64_t seed, int steps,
                                   basin_error *error) {
-    *verdict = (basin_specimen_verdict){.min_cosine = 1};
+    basin_specimen_verdict v = {.min_cosine = 1};
+    double squares = 0, errors = 0;
     if (bundle) seeds = 1;
     for (int i = 0; i < seeds; i++) {
         basin_specimen_run run;
         BASIN_TRY(basin_specimen_descend(&run, model, bundle, seed + (uint64_t)i, steps, 1, error));
-        verdict->steps += steps;
-        verdict->rises += run.rises;
-        verdict->small_rises += run.small_rises;
-        verdict->min_cosine = fmin(verdict->min_cosine, run.cosine);
-        verdict->mean_cosine += run.cosine / seeds;
+        add_run(&v, &run, &squares, &errors);
     }
+    double n = (double)seeds;
+    v.mean_cosine /= n, v.skew /= n, v.step_skew /= n;
+    double variance = seeds > 1 ? fmax(squares / n - v.skew * v.skew, 0) / (n - 1) : 0;
+    double half = 1.96 * sqrt(variance + errors / (n * n));
+    v.skew_low = fmax(v.skew - half, 0), v.skew_high = v.skew + half;
+    interval(&v.rising_low, &v.rising_high, v.rising_draws, v.draws);
+    *verdict = v;
     return BASIN_OK;
 }
 
 const char *basin_specimen_answer(const basin_specimen_verdict *verdict) {
     if (verdict->small_rises) return "not at all";
     return verdict->rises ? "for small steps" : "always";
+}
+
+/* Tiny steps in turns, and rounding, leave less. */
+const char *basin_specimen_gradient(const basin_specimen_verdict *verdict) {
+    return verdict->skew < 1e-4 ? "yes" : "no";
 }
