@@ -103,6 +103,18 @@ CASES = {
     "zoo/hyperset_fixed": hyperset,
     "zoo/akorn": akorn,
     "zoo/akorn_attention": akorn,
+    "zoo/cet": lambda a, s: zoo.ConvergentEnergyTransformer(
+        **{n: a[n] for n in ("v", "e", "pos", "wk", "wq", "xi", "d")}, alpha=s["alpha"]
+    ),
+    "zoo/et_stack": lambda a, s: zoo.EnergyTransformerStack(
+        *(a[n] for n in ("wk", "wq", "xi", "gamma", "delta")), alpha=s["alpha"]
+    ),
+    "zoo/gated": lambda a, s: zoo.GatedMemories(
+        *(a[n] for n in ("xi", "a", "w", "u", "beta", "gamma")), alpha=s["alpha"]
+    ),
+    "zoo/gaussians": lambda a, s: zoo.GaussianMemories(
+        a["mu"], s=a["s"], beta=a["beta"], alpha=s["alpha"]
+    ),
     "block_relu": transformer,
     "block_relu_self": transformer,
     "block_softmax": transformer,
@@ -292,11 +304,14 @@ def test_verdicts_are_those_of_the_program(name, program):
     counts = [theirs[key] for key in ("steps", "rises", "small_rises")]
     assert [ours.steps, ours.rises, ours.small_rises] == counts
     close(ours.cosine, theirs["mean_cosine"], 1e-7)
+    assert ours.gradient == (theirs["gradient"] == "yes")
+    close([ours.skew, ours.step_skew], [theirs["skew"], theirs["step_skew"]], 1e-6)
+    close(ours.rising_interval, [theirs["rising_low"], theirs["rising_high"]], 1e-9)
 
 
 def test_verdicts_tell_gradients_from_other_updates():
     verdict = zoo.Hopfield(RNG.normal(size=(10, 8)), beta=1.0).verdict()
-    assert (verdict.answer, verdict.steps) == ("always", 320)
+    assert (verdict.answer, verdict.steps) == ("always", 2000)
     assert verdict.difference < 1e-8
     assert verdict.min_cosine > 1 - 1e-12
     h, w1 = 0.3 * RNG.normal(size=(2, 8, 8)), 0.3 * RNG.normal(size=(12, 8))
@@ -306,6 +321,22 @@ def test_verdicts_tell_gradients_from_other_updates():
     assert straight.cosine > 0.7 > abs(turned.cosine)
     assert straight.difference > 0.1  # keys are held
     assert turned.answer == "not at all"
+    assert verdict.gradient and not straight.gradient and not turned.gradient
+    assert verdict.rising_interval[0] == 0 < verdict.rising_interval[1] < 3.8
+    assert 0.1 < straight.skew - straight.skew_error < straight.skew + straight.skew_error < 0.7
+
+
+def test_random_directions_find_the_skew_part(monkeypatch):
+    case = Case("zoo/nrgpt_ff1")
+    model = nrgpt(case.inputs, case.settings)
+    still = zoo.Hopfield(RNG.normal(size=(10, 8)), beta=1.0)
+    x, y = case.inputs["x0"], RNG.normal(size=(4, 8))
+    exact, none = model.verdict(x, steps=1), still.verdict(y, steps=1)
+    monkeypatch.setattr("basin.zoo._model._EXACT", 0)
+    probed, calm = model.verdict(x, steps=1), still.verdict(y, steps=1)
+    assert exact.skew_error == none.skew_error == 0 < probed.skew_error < 0.1 * probed.skew
+    assert abs(probed.skew - exact.skew) < 2 * probed.skew_error
+    assert calm.gradient and calm.skew < 1e-5
 
 
 def test_every_model_has_a_paper_and_is_listed_in_the_docs():
@@ -396,8 +427,8 @@ def test_the_golden_files_are_those_of_the_oracle():
     oracle = ROOT.parent / "shared/oracle/golden_zoo"
     if not oracle.exists():
         pytest.skip(f"no golden files at {oracle}")
-    for path in sorted((GOLDEN / "zoo").glob("*.safetensors")):
-        assert path.read_bytes() == (oracle / path.name).read_bytes()
+    for path in sorted(oracle.glob("*.safetensors")):
+        assert path.read_bytes() == (GOLDEN / "zoo" / path.name).read_bytes()
 
 
 @pytest.mark.parametrize("beta", [0.0, numpy.nan, numpy.inf])

@@ -26,10 +26,14 @@ from basin.zoo._models import (
     LSR,
     NRGPT,
     AKOrN,
+    ConvergentEnergyTransformer,
     Dense,
     DrDAM,
     EnergyTransformer,
+    EnergyTransformerStack,
     EquilibriumPropagation,
+    GatedMemories,
+    GaussianMemories,
     GraphHopfield,
     Hopfield,
     HyperSET,
@@ -38,12 +42,14 @@ from basin.zoo._models import (
 )  # fmt: skip
 
 __all__ = [
-    "AKOrN", "CRATE", "Dense", "DrDAM", "EBT", "EnergyTransformer", "EquilibriumPropagation",
+    "AKOrN", "CRATE", "ConvergentEnergyTransformer", "Dense", "DrDAM", "EBT", "EnergyTransformer",
+    "EnergyTransformerStack", "EquilibriumPropagation", "GatedMemories", "GaussianMemories",
     "GraphHopfield", "Hopfield", "HyperSET", "InputDrivenPlasticity", "LSR", "MODELS", "Model",
     "NRGPT", "SparseCode", "Verdict",
 ]  # fmt: skip
 
 MODELS = (
-    Dense, Hopfield, DrDAM, LSR, GraphHopfield, InputDrivenPlasticity, EquilibriumPropagation,
-    EnergyTransformer, NRGPT, HyperSET, AKOrN, EBT, SparseCode, CRATE,
+    Dense, Hopfield, DrDAM, LSR, GraphHopfield, InputDrivenPlasticity, GatedMemories,
+    GaussianMemories, EquilibriumPropagation, EnergyTransformer, EnergyTransformerStack,
+    ConvergentEnergyTransformer, NRGPT, HyperSET, AKOrN, EBT, SparseCode, CRATE,
 )  # fmt: skip

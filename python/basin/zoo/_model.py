@@ -14,6 +14,7 @@ from basin._engine.plots import table_html
 from basin._engine.runner import Runner, Stores
 from basin._engine.tensor import Borrowed, shape_of
 from basin._expr import operations
+from basin._expr.derivatives import vjp
 from basin._expr.expression import Expression, Graph, graph_of, required_expression
 from basin.functions import Function
 from basin.ham._lagrangians import Callbacks
@@ -78,15 +79,25 @@ _PLAIN, _NAMED = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYW
 _EMPTY = inspect.Parameter.empty
 
 
+DRAWS = 100  # of a verdict, as in the program and in docs/zoo.md
+_EXACT, _PROBES = 256, 64  # numbers of a state up to which all of a Jacobian is computed
+_NORMAL = 1.959963984540054  # of intervals of 95 %
+
+
 @dataclasses.dataclass(repr=False)
 class Verdict:
-    """Whether a published update goes down the stated energy: see Model.verdict.
+    """Whether a published update goes down the stated energy, and whether its force is a gradient
+    at all: see Model.verdict.
 
     >>> verdict = zoo.Hopfield(numpy.eye(3), beta=2.0).verdict()
     >>> verdict.answer, round(verdict.cosine, 6), verdict.difference < 1e-6
     ('always', 1.0, True)
-    >>> verdict
-    Verdict('always': 0 of 320 steps rise, 0 of 640 small ones; cosine 1, difference 0.00)
+    >>> verdict.gradient, verdict.skew < 1e-6
+    (True, True)
+    >>> print(str(verdict).replace("; ", "\\n"))
+    Verdict('always': 0 of 2000 steps rise, 0 of 4000 small ones, in 0 to 3.7 % of draws
+    cosine 1, difference 0.00
+    a gradient, skew 0.000 +- 0.000)
     """
 
     steps: int
@@ -100,6 +111,30 @@ class Verdict:
     min_cosine: float
     difference: float
     """|update - gradient| / |gradient| downwards, for a tiny step: mean over draws."""
+    draws: int
+    rising_draws: int
+    """In how many of the draws a small step raised the energy."""
+    skew: float
+    """|J - J'| / 2 |J| of the Jacobian J of the force, by the activations: 0 of a gradient, of
+    whatever energy, 0.71 of random numbers, at most 1; mean over draws."""
+    skew_error: float
+    """Half the interval of 95 % of that mean."""
+    step_skew: float
+    """The same of one step of the published size."""
+
+    @property
+    def gradient(self) -> bool:
+        """Whether the force is a gradient, if perhaps of another energy than the stated one."""
+        return self.skew < 1e-4
+
+    @property
+    def rising_interval(self) -> "tuple[float, float]":
+        """The percentage of draws in which a small step rises: the interval of 95 % (Wilson)."""
+        n, share, z = self.draws, self.rising_draws / self.draws, _NORMAL
+        centre, weight = share + z * z / (2 * n), 1 + z * z / n
+        half = z * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
+        low = 100 * (centre - half) / weight if self.rising_draws else 0.0
+        return low, 100 * (centre + half) / weight if self.rising_draws < n else 100.0
 
     @property
     def answer(self) -> str:
@@ -109,10 +144,13 @@ class Verdict:
         return "for small steps" if self.rises else "always"
 
     def __repr__(self) -> str:
+        low, high = self.rising_interval
         return (
             f"Verdict({self.answer!r}: {self.rises} of {self.steps} steps rise, {self.small_rises} "
-            f"of {2 * self.steps} small ones; cosine {self.cosine:.4g}, "
-            f"difference {self.difference:.2f})"
+            f"of {2 * self.steps} small ones, in {low:.2g} to {high:.2g} % of draws; "
+            f"cosine {self.cosine:.4g}, difference {self.difference:.2f}; "
+            f"{'a' if self.gradient else 'no'} gradient, "
+            f"skew {self.skew:.3f} +- {self.skew_error:.3f})"
         )
 
     def _repr_html_(self) -> str:
@@ -122,6 +160,8 @@ class Verdict:
             ("steps a thousand times smaller that rise", f"{self.small_rises} of {2 * self.steps}"),
             ("cosine of update and gradient", f"{self.cosine:.4g}, min {self.min_cosine:.4g}"),
             ("their relative difference", f"{self.difference:.3g}"),
+            ("the force is a gradient", "yes" if self.gradient else "no"),
+            ("skew part of its Jacobian", f"{self.skew:.3f} +- {self.skew_error:.3f}"),
         ]
         return table_html("Verdict", rows)
 
@@ -243,19 +283,60 @@ class Model:
         fields.update({n: v["x"] for n, v in fields.items() if n in _BY_STATE and v is not None})
         return Descent(**fields)
 
-    def verdict(self, x: Any = None, *, draws: int = 16, steps: int = 20, seed: int = 0) -> Verdict:
+    def verdict(
+        self, x: Any = None, *, draws: int = DRAWS, steps: int = 20, seed: int = 0
+    ) -> Verdict:
         """Measures whether the published update is the gradient of the stated energy and goes down
-        it, from x or from `draws` draws of N(0, 1), in double."""
+        it, and whether it is a gradient at all, from x or from `draws` draws of N(0, 1), in
+        double."""
         rng = numpy.random.default_rng(seed)
-        found = []
+        found, skews = [], []
         for _ in range(1 if x is not None else draws):
             start = rng.normal(size=self._shape()) if x is None else numpy.asarray(x, dtype="f8")
             found.append(self._judge(self.output("begin", start, backend="ref"), steps))
+            sizes = 1e-6 * self.alpha, self.alpha
+            skews.append([part for size in sizes for part in self._skew(start, size)])
         rises, small, cosine, difference = map(numpy.array, zip(*found))
+        skew, error, step, _ = map(numpy.array, zip(*skews))
+        spread = skew.var() / (len(skew) - 1) if len(skew) > 1 else 0.0
         return Verdict(
             steps * len(found), int(rises.sum()), int(small.sum()), float(cosine.mean()),
-            float(cosine.min()), float(difference.mean()),
+            float(cosine.min()), float(difference.mean()), len(found), int((small > 0).sum()),
+            float(skew.mean()), float(_NORMAL * (spread + (error**2).mean() / len(error)) ** 0.5),
+            float(step.mean()),
         )  # fmt: skip
+
+    def _skew(self, start, alpha):
+        """Of the update in a step of that size, pulled back to where states are free: the share of
+        the Jacobian's skew part, and its standard error."""
+        key = "field", alpha
+        if key not in self._functions:
+
+            def field(y, direction):
+                bound = Bound(self, y._graph)
+                x = bound.output(y, "begin")
+                move = (bound.descended(x, 1, alpha) - x) / alpha
+                along = vjp(bound.activation(x), y, move)
+                return along, vjp(along, y, direction)
+
+            self._functions[key] = Function(field, backend="ref")
+        field, n = self._functions[key], start.size
+        if n <= _EXACT:
+            rows = [field(start, v.reshape(start.shape))[1] for v in numpy.eye(n)]
+            matrix = numpy.reshape(rows, (n, n))
+            size = numpy.linalg.norm(matrix)
+            return (numpy.linalg.norm(matrix - matrix.T) / (2 * size) if size else 0.0), 0.0
+        rng, apart, both = numpy.random.default_rng(1), [], []
+        for v in rng.normal(size=(_PROBES, *start.shape)):
+            back = field(start, v)[1]
+            ahead, behind = (field(start + by * v, v)[0] for by in (1e-5, -1e-5))
+            forward = (ahead - behind) / 2e-5
+            apart.append(((forward - back) ** 2).sum() / 4)
+            both.append((forward**2 + back**2).sum() / 2)
+        total = sum(both)
+        share = sum(apart) / total if total else 0.0
+        error = numpy.linalg.norm(numpy.array(apart) - share * numpy.array(both))
+        return share**0.5, error / total / (2 * share**0.5) if share else 0.0
 
     def _judge(self, x, steps):
         tiny = 1e-6 * self.alpha

@@ -76,6 +76,43 @@ class InputDrivenPlasticity(Model, row="idp"):
     """
 
 
+class GatedMemories(Model, row="gated"):
+    """
+    >>> gates = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
+    >>> model = zoo.GatedMemories(2 * numpy.eye(4), gates, 9 * numpy.eye(2), u=[[0.0, 1.0]])
+    >>> model.descend([[0.9, 0.0, 0.9, 0.0, 0.0, 0.0]], steps=99).x[:, :4].round(1)
+    array([[0. , 0. , 1.9, 0. ]], dtype=float32)
+    """
+
+    def __init__(
+        self, xi: Any, a: Any, w: Any, u: Any, beta: Any = 1.0, gamma: Any = 1.0, *,
+        alpha: float = 0.2,
+    ):  # fmt: skip
+        given = {"xi": xi, "a": a, "w": w, "u": u, "beta": beta, "gamma": gamma, "alpha": alpha}
+        self._fill(given, Z=numpy.shape(xi)[1] + numpy.shape(a)[1])
+
+
+class GaussianMemories(Model, row="gaussians"):
+    """
+    >>> s = [[[1.0, 0.5], [0.5, 2.0]], [[3.0, 0.0], [0.0, 0.1]]]
+    >>> model = zoo.GaussianMemories([[0.0, 0.0], [5.0, 5.0]], s=s, beta=4.0)
+    >>> factor = model.descend([[1.0, 0.0, 1.0, 0.0, 0.0, 1.0]], steps=9).x[0, 2:].reshape(2, 2)
+    >>> (factor @ factor.T).round(2)
+    array([[1. , 0.5],
+           [0.5, 2. ]], dtype=float32)
+    """
+
+    def __init__(
+        self, mu: Any, c: Any = None, s: Any = None, beta: Any = 1.0, *, alpha: float = 1.0
+    ):
+        width = numpy.shape(mu)[1]
+        self._fill({"mu": mu, "c": c, "s": s, "beta": beta, "alpha": alpha}, Z=width * (1 + width))
+
+    def recall(self, x: Any, *, backend: Any = "cpu") -> Any:
+        """p [N, M], how much of each memory a step takes."""
+        return self.output("recall", x, backend=backend)
+
+
 class EquilibriumPropagation(Model, row="eqprop"):
     """
     >>> model = zoo.EquilibriumPropagation([[1.0, 0.0]], [numpy.ones((3, 2))], [numpy.zeros(3)])
@@ -98,6 +135,29 @@ class EnergyTransformer(Model, row="et"):
     >>> block = zoo.EnergyTransformer(*rng.normal(size=(2, 2, 4, 8)), rng.normal(size=(10, 8)))
     >>> energy = block.descend(rng.normal(size=(5, 8)), steps=20, alpha=0.01).energy
     >>> bool((numpy.diff(energy[:, 0]) < 0).all())
+    True
+    """
+
+
+class EnergyTransformerStack(Model, row="et_stack"):
+    """
+    >>> rng = numpy.random.default_rng(0)
+    >>> stack = zoo.EnergyTransformerStack(*rng.normal(size=(2, 2, 2, 4, 8)) / 2,
+    ...                                    rng.normal(size=(2, 10, 8)) / 2)
+    >>> verdict = stack.verdict(rng.normal(size=(5, 8)))
+    >>> verdict.gradient, verdict.step_skew > 0.01
+    (True, True)
+    """
+
+
+class ConvergentEnergyTransformer(Model, row="cet"):
+    """
+    >>> rng = numpy.random.default_rng(0)
+    >>> model = zoo.ConvergentEnergyTransformer(
+    ...     rng.normal(size=(5, 4)), rng.normal(size=(8, 4)), rng.normal(size=(5, 8)),
+    ...     *rng.normal(size=(2, 2, 4, 8)) / 2, rng.normal(size=(10, 8)), rng.normal(size=(4, 8)))
+    >>> x = model.output("begin", rng.normal(size=(5, 8)))
+    >>> bool(numpy.diff(model.descend(x, steps=300).energy.sum(1))[-1] > -1e-3)
     True
     """
 

@@ -95,7 +95,7 @@ const basin_zoo_code basin_zoo_block = {
     .prepare = make_block,
 };
 
-/* ---- two blocks in turns, each with gains and biases of its own ---- */
+/* ---- two blocks in turns, with a norm each ---- */
 
 static basin_expr row_of(const void *m, const char *name, int i) {
     basin_expr a = TENSOR(name);
@@ -133,8 +133,8 @@ const basin_zoo_code basin_zoo_stack = {
     .kind =
         {.title = "A stack of two blocks of the Energy Transformer",
          .formula =
-             "Tokens [N, D] or [B, N, D], g = layernorm(x), blocks with energies E_i of their\n"
-             "own norms g_i = gamma_i g + delta_i: x <- x - alpha dE_1/dg_1, then x <- x -\n"
+             "Tokens [N, D] or [B, N, D], g = layernorm(x), blocks with energies E_i at g_i =\n"
+             "gamma_i g + delta_i: x <- x - alpha dE_1/dg_1, then x <- x -\n"
              "alpha dE_2/dg_2 at the new x. The energy is E_1 / gamma_1 + E_2 / gamma_2, whose\n"
              "gradient by g is the sum of both forces at one x.",
          .alpha = 0.1,

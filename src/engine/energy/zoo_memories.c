@@ -314,7 +314,7 @@ const basin_zoo_code basin_zoo_plastic = {
     .substep = {{.terms = 2, .move = leak}},
 };
 
-/* ---- memories behind a gate that a context opens, states [x, h] side by side ---- */
+/* ---- memories with gates that a context opens, states [x, h] side by side ---- */
 
 static basin_expr gated_part(const void *m, basin_expr state, bool gates) {
     int64_t D = basin_expr_shape(TENSOR("xi")).dim[1], G = basin_expr_shape(TENSOR("a")).dim[1];
