@@ -9,12 +9,12 @@ import sys
 from typing import Any, Callable, Optional, overload
 
 from basin._engine.library import BasinError
-from basin._engine.plan import Plans, backend_of
+from basin._engine.plan import Plans, set_plan_cache
 from basin._engine.trees import LEAF, flatten, members, unflatten
 from basin._expr.expression import as_expression, required_expression
 from basin._expr.operations import gradient
 
-__all__ = ["Function", "function"]
+__all__ = ["Function", "function", "set_plan_cache"]
 
 
 def name_of(python_function):
@@ -114,7 +114,7 @@ class Function(Method):
     (array([9.], dtype=float32), array([6.], dtype=float32))
     """
 
-    def __init__(self, python_function, backend="cpu"):
+    def __init__(self, python_function, backend=None):
         if not callable(python_function):
             raise BasinError(f"{python_function!r}, expected a function of arrays")
         self._function, self._backend = python_function, backend
@@ -130,7 +130,7 @@ class Function(Method):
         """Its value: arrays in, arrays out, or dicts, lists and tuples of them. On expressions it
         is the plain Python function."""
         arguments = self._signature.bind(args, options)
-        result = self._plans.run("value", backend_of(self._backend), arguments, self._value)
+        result = self._plans.run("value", self._backend, arguments, self._value)
         if result is NotImplemented:
             return self._signature.call(self._function, arguments)
         return result
@@ -176,7 +176,7 @@ class Function(Method):
             return (None if what == "grad" else value), grads
 
         key = what, wrt if wrt is None or isinstance(wrt, str) else tuple(names)
-        result = self._plans.run(key, backend_of(self._backend), arguments, build)
+        result = self._plans.run(key, self._backend, arguments, build)
         if result is NotImplemented:
             raise BasinError(f"the gradient of {self.__name__} of expressions: use basin.gradient")
         return result
@@ -248,14 +248,14 @@ def gradient_tree(value, tree):
 
 
 @overload
-def function(python_function: Callable[..., Any], *, backend: Any = "cpu") -> Function: ...
+def function(python_function: Callable[..., Any], *, backend: Any = None) -> Function: ...
 
 
 @overload
-def function(*, backend: Any = "cpu") -> Callable[[Callable[..., Any]], Function]: ...
+def function(*, backend: Any = None) -> Callable[[Callable[..., Any]], Function]: ...
 
 
-def function(python_function: Optional[Callable[..., Any]] = None, *, backend: Any = "cpu") -> Any:
+def function(python_function: Optional[Callable[..., Any]] = None, *, backend: Any = None) -> Any:
     """Makes a Python function of arrays one that Basin compiles, once for each set of shapes.
 
     >>> @basin.function

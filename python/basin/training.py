@@ -1,15 +1,25 @@
-"""Training of any traced loss: AdamW with warm-up and cosine, callbacks, checkpoints."""
+"""Training of any traced loss: optimizers with warm-up and cosine, callbacks, checkpoints."""
 
 import contextlib
 import dataclasses
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Callable, ClassVar, Optional
 
 import numpy
 
-from basin._engine.library import BasinError, check, ffi, lib, owned, path_of
-from basin._engine.plan import Store, backend_of, declare, describe, write
+from basin._engine.library import BasinError, check, ffi, lib, owned, path_of, text
+from basin._engine.plan import (
+    Plans,
+    Store,
+    backend_of,
+    declare,
+    describe,
+    plan_bytes,
+    warn_not_converged,
+    write,
+)
 from basin._engine.tensor import shape_of
 from basin._engine.trees import flatten, names, unflatten
 from basin._expr.expression import Graph, as_expression
@@ -113,11 +123,12 @@ class Trainer:
         steps: int = 0, warmup: int = 0, rate_first: float = 0.0,
         rate_last: Optional[float] = None, decay: float = 0.0, beta1: float = 0.9,
         beta2: float = 0.99, epsilon: float = 1e-8, clip: float = 0.0, seed: int = 0,
-        backend: Any = "cpu",
+        optimizer: str = "adamw", backend: Any = "cpu",
     ):  # fmt: skip
         """`parameters` maps names to first arrays, to Normal, Uniform, Constant or Lecun, or to
         trees of them: dicts, lists, tuples. The rate rises over `warmup` steps and falls as a
-        cosine until step `steps`; with `steps` 0 it stays. Weights decay by `decay` times the rate
+        cosine until step `steps`; with `steps` 0 it stays. `optimizer` is "adamw", "lion" or "sgd",
+        whose momentum is beta1. Weights decay by `decay` times the rate
         per step, and gradients are clipped to the global norm `clip` where that is not 0."""
         given = {
             "rate": rate, "rate_first": rate_first, "rate_last": rate_last or 0.0, "decay": decay,
@@ -135,14 +146,24 @@ class Trainer:
                     raise BasinError(f"two parameters are called {path!r}: rename one")
                 self._declared[path] = leaf
         self._store = Store(backend_of(backend))
-        self._plans, self._steps = {}, 0
+        self._given, self._kwargs = dict(parameters), {
+            "rate": rate, "steps": steps, "warmup": warmup, "rate_first": rate_first,
+            "rate_last": rate_last, "decay": decay, "beta1": beta1, "beta2": beta2,
+            "epsilon": epsilon, "clip": clip, "seed": seed, "optimizer": optimizer,
+            "backend": backend,
+        }  # fmt: skip
+        if optimizer not in _OPTIMIZERS:
+            raise BasinError(f"optimizer {optimizer!r}, expected one of {', '.join(_OPTIMIZERS)}")
+        self._plans, self._steps = Plans(), 0
         last = (0.0 if steps else rate) if rate_last is None else rate_last
         first = rate_first if warmup else rate
         self._schedule = {
             "warmup": warmup, "total": max(steps, 1), "first": first, "peak": rate, "last": last,
         }  # fmt: skip
-        self._adamw = {
-            "beta1": beta1, "beta2": beta2, "epsilon": epsilon, "weight_decay": decay, "clip": clip,
+        self._optimizer = {
+            "size": ffi.sizeof("basin_optimizer_config"), "beta1": beta1, "beta2": beta2,
+            "epsilon": epsilon, "weight_decay": decay, "clip": clip,
+            "kind": getattr(lib, f"BASIN_OPTIMIZER_{optimizer.upper()}"),
         }  # fmt: skip
         self._signature = Signature(loss)
         self._check_names(parameters)
@@ -170,6 +191,8 @@ class Trainer:
             lib.basin_trainer_set_step(plan.trainer, self._steps)
             check(lib.basin_trainer_step, value, plan.trainer)
             self._steps += 1
+            if plan.graph.fixed_points:
+                warn_not_converged(self._store)
         return value[0]
 
     def fit(
@@ -208,19 +231,33 @@ class Trainer:
                 ffi.NULL, 0,
             )  # fmt: skip
 
-    def load(self, path: Any, **batch: Any) -> None:
-        """Goes on from what save() wrote. `batch` gives the shapes of a batch where no step was
-        taken yet."""
-        if not batch and not self._plans:
-            raise BasinError("load() before a step needs a batch, for its shapes")
-        bundle, step = ffi.new("basin_bundle **"), ffi.new("int64_t *")
+    def load(self, path: Any) -> None:
+        """Goes on from what save() wrote."""
+        bundle = ffi.new("basin_bundle **")
         check(lib.basin_bundle_read, bundle, path_of(path))
-        bundle = owned(bundle[0], lib.basin_bundle_free)
+        bundle, step = owned(bundle[0], lib.basin_bundle_free), ffi.new("int64_t *")
         with self._lock():
-            if batch:
-                self._plan(batch)
+            # What the store lacks so far: moments, which a plan's first step would make.
+            for i in range(lib.basin_bundle_count(bundle)):
+                name = lib.basin_bundle_name(bundle, i)
+                if text(name).rpartition(".")[0] in self._declared and not len(self._plans):
+                    tensor = lib.basin_bundle_at(bundle, i)
+                    check(lib.basin_store_write, self._store.pointer, name, tensor)
             check(lib.basin_checkpoint_read, step, self._store.pointer, bundle)
             self._steps = step[0]
+
+    def __getstate__(self):
+        names = (lib.basin_store_name(self._store.pointer, i) for i in itertools.count())
+        with self._lock():
+            states = {text(n): self._store.read(text(n)) for n in itertools.takewhile(bool, names)}
+        return self._loss, self._given, self._kwargs, states, self._steps
+
+    def __setstate__(self, state):
+        loss, given, kwargs, states, steps = state
+        self.__init__(loss, given, **kwargs)
+        for name, values in states.items():
+            self._store.write(name, values)
+        self._steps = steps
 
     def _lock(self):
         return self._store.backend.lock
@@ -244,10 +281,12 @@ class Trainer:
         key, arrays = describe(batch)
         if key is None:
             raise BasinError("a batch of expressions, expected arrays")
-        if tuple(key) not in self._plans:
+
+        def make():
             self._check_batch(batch)
-            self._plans[tuple(key)] = _TrainingPlan(self, batch)
-        return self._plans[tuple(key)], arrays
+            return _TrainingPlan(self, batch)
+
+        return self._plans.find(tuple(key), make), arrays
 
     def _check_batch(self, batch):
         self._check_names(batch)
@@ -263,7 +302,7 @@ class _TrainingPlan:
     """The loss traced for one shape of batch."""
 
     def __init__(self, owner, batch):
-        graph = Graph()
+        self.graph = graph = Graph()
         params = _Params(graph, owner._declared)
         given, self.inputs = declare(batch, graph.input)
         states = owner._trees(params.states.values())
@@ -271,9 +310,13 @@ class _TrainingPlan:
         if loss is None or loss.shape != ():
             raise BasinError(f"the loss is {loss!r}, expected one number")
         spec = ffi.new(
-            "basin_trainer_spec *", {"optimizer": owner._adamw, "schedule": owner._schedule}
+            "basin_trainer_spec *", {"optimizer": owner._optimizer, "schedule": owner._schedule}
         )
         store = owner._store.pointer
         trainer = ffi.new("basin_trainer **")
         check(lib.basin_trainer_new, trainer, store, params.pointer, loss._pointer, spec)
         self.trainer = owned(trainer[0], lib.basin_trainer_free, store, params.pointer)
+        self.bytes = plan_bytes(lib.basin_trainer_plan(self.trainer))
+
+
+_OPTIMIZERS = ("adamw", "lion", "sgd")

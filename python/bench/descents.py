@@ -1,7 +1,7 @@
 """Microseconds per step of a descent, and per call of an energy and its force, beside JAX.
 
 A state of 64 numbers and 128 memories, batches of 1, 16 and 64, one thread: `descend` (energies by
-step, change of g), `descended` compiled (tokens alone), and JAX's fori_loop under jit with the
+step, change of g), `unroll` compiled (tokens alone), and JAX's fori_loop under jit with the
 energies by step and without them; energy() and force() beside a compiled basin.function of the
 same. All in turn, so that a busy moment meets each; the least and the
 median of many short repetitions.
@@ -27,14 +27,14 @@ REPETITIONS = int(sys.argv[2]) if len(sys.argv) > 2 else 200
 BACKEND = basin.Backend("cpu", threads=1)
 
 
-@basin.energy
+@basin.energy(batched=True)
 def memory(g, xi):
     return numpy.sum(g * g, axis=-1) / 2 - basin.logsumexp(g @ xi.T)
 
 
 @basin.function(backend=BACKEND)
 def unrolled(x, xi):
-    return memory.descended(x, STEPS, ALPHA, xi=xi)
+    return memory.unroll(x, STEPS, ALPHA, xi=xi)
 
 
 @basin.function(backend=BACKEND)

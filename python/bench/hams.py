@@ -2,7 +2,7 @@
 
 Three layers (identity 64, softmax 32, tanh 16) with two linear synapses, or with one of three
 layers of one's own, without a batch axis and with batches of 16 and 128: `descend` (energies by
-step and term), `descended` compiled (states alone), and HAMUX's loop under jax.jit with energies by
+step and term), `unroll` compiled (states alone), and HAMUX's loop under jax.jit with energies by
 step and without. CPU time of the process (user and system), all in turn, one thread; the least and
 the median of many repetitions.
 
@@ -49,10 +49,10 @@ def with_basin(own, x):
 
     @basin.function(backend=BACKEND)
     def unrolled(x):
-        return network.descended(x, steps=STEPS, dt=DT)
+        return network.unroll(x, steps=STEPS, alpha=DT)
 
     return {
-        "basin descend": lambda: network.descend(x, steps=STEPS, dt=DT, backend=BACKEND),
+        "basin descend": lambda: network.descend(x, steps=STEPS, alpha=DT, backend=BACKEND),
         "basin descended": lambda: unrolled(x),
     }
 

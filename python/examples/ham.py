@@ -30,5 +30,5 @@ print(network.dEdg(g, x, backend="ref")["hidden"].tolist())
 batch = {name: rng.normal(size=x.shape) for name, x in sorted(network.init_states(3).items())}
 print(network.energy(None, batch, backend="ref").tolist())
 
-descent = network.descend(batch, steps=40, dt=0.5, backend="ref")
+descent = network.descend(batch, steps=40, alpha=0.5, backend="ref")
 print(descent.energy[39].tolist())

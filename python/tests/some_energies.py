@@ -6,10 +6,13 @@ import numpy
 import basin
 
 
-@basin.energy
+@basin.energy(batched=True)
 def memory(g, xi, beta=2.0):
     """A dense associative memory with a log-sum-exp."""
     return numpy.sum(g**2, axis=-1) / 2 - basin.logsumexp(beta * (g @ xi.T)) / 2
+
+
+one = basin.energy(memory._function)  # of one row of tokens
 
 
 @basin.energy(activation=basin.layernorm)

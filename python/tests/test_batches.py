@@ -38,7 +38,8 @@ KEPT = []
 def of(what, output="value", **options):
     source = _programs.source(what, output, **options)
     KEPT.append(source)
-    return f"{source.number}:{','.join(source.names)}"
+    names = [name for name in source.names if name not in ("gamma", "delta", "epsilon")]
+    return f"{source.number}:{','.join(names)}"
 
 
 def table(*functions):

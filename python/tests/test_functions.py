@@ -5,7 +5,10 @@ import concurrent.futures
 import copy
 import dataclasses
 import functools
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy
 import pytest
@@ -420,3 +423,48 @@ def test_several_arguments_are_a_tuple():
     found = ours.grad(2.0, 3.0, [1.0, 2.0], wrt="more")
     assert found[0] == 2 and found[1].tolist() == [1, 1]
     assert isinstance(ours.grad(2.0, 3.0, 4.0, wrt="more"), tuple)
+
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGESIZE") >> 20
+
+
+GROWTH = """
+import numpy, basin, test_functions
+basin.functions.set_plan_cache(8 << 20)
+bowl = basin.energy(lambda g: numpy.sum(g**2) / 2)
+square = basin.function(lambda x: x * x)
+layers = {"v": basin.ham.Layer("tanh", 64)}
+network = basin.ham.HAM(layers, {"b": basin.ham.bias()}, [(["v"], "b")])
+def use(sizes):
+    for n in sizes:
+        x = numpy.ones((n, 64), "f4")
+        bowl.force(x), square(x), network.descend({"v": x}, steps=2), bowl.descend(x, steps=2)
+use(range(1, 40))
+before = test_functions.resident()
+use(range(40, 240))
+print(test_functions.resident() - before)
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no /proc")
+def test_plans_of_many_shapes_take_bounded_memory():
+    here = os.path.dirname(__file__)
+    environment = {**os.environ, "PYTHONPATH": f"{here}:{os.environ.get('PYTHONPATH', '')}"}
+    run = [sys.executable, "-c", GROWTH]
+    grown = subprocess.run(run, env=environment, check=True, capture_output=True, text=True).stdout
+    assert int(grown) < 40
+
+
+def test_the_plans_used_last_are_kept():
+    traced = []
+    square = basin.function(lambda x: traced.append(x.shape) or x * x)
+    before = basin.functions.set_plan_cache(0)
+    try:
+        for n in (*range(1, 9), 1, 9, 1, 2):  # eight stay, however large
+            square(numpy.ones(n))
+    finally:
+        assert basin.functions.set_plan_cache(before) == 0
+    assert [n for (n,) in traced] == [*range(1, 10), 2]
+    with pytest.raises(basin.BasinError, match="-1 bytes"):
+        basin.functions.set_plan_cache(-1)

@@ -28,7 +28,8 @@ def read(name):
 
 def printed(notebook):
     outputs = (output for cell in notebook.cells for output in cell.get("outputs", []))
-    return [output["text"] for output in outputs if output["output_type"] == "stream"]
+    # Not the line on stderr that float64 is computed in float32, which names a temporary file.
+    return [output["text"] for output in outputs if output.get("name") == "stdout"]
 
 
 def pictures(notebook):

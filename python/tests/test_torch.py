@@ -523,7 +523,7 @@ def test_it_trains_to_the_losses_of_basin():
             attention = -numpy.sum(basin.attention_lse(q, k, beta, exclude_self=True)) / beta
             return attention - numpy.sum(basin.relu(numpy.einsum("bnd,md->bnm", g, xi)) ** 2) / 2
 
-        end = block.descended(x, steps=steps, alpha=alpha, wq=wq, wk=wk, xi=xi)
+        end = block.unroll(x, steps=steps, alpha=alpha, wq=wq, wk=wk, xi=xi)
         return numpy.mean((end - y) ** 2)
 
     trainer = basin.Trainer(loss, first, rate=rate, decay=0.0, beta2=0.999, clip=0.0)

@@ -22,7 +22,7 @@ CASES = some_energies.cases()
 QUANTITIES = {
     "value": bt.value,
     "force": bt.force,
-    "descend": lambda energy: bt.descended(energy, steps=2, alpha=0.1),
+    "descend": lambda energy: bt.unroll(energy, steps=2, alpha=0.1),
 }
 cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch sees no CUDA device")
 every = pytest.mark.parametrize("output", QUANTITIES)
@@ -251,15 +251,15 @@ def test_a_network_of_layers_as_a_module():
     def predict(net, v):
         at = network.at(net)
         start = {"v": v, "h": numpy.zeros((len(v), 3))}
-        end = at.descended(start, steps=3, dt=0.5, clamp=["v"])
+        end = at.unroll(start, steps=3, alpha=0.5, clamp=["v"])
         return at.activations(end)["h"]
 
-    layer = bt.module(basin.function(predict), {"net": network.parameters()})
+    layer = bt.module(basin.function(predict), {"net": network.params})
     x = torch.randn(5, 4)
     layer(x)[:, 0].sum().backward()
-    assert list(layer.state_dict()) == ["net.m_w"] and layer.net.m_w.grad.abs().max() > 0
+    assert list(layer.state_dict()) == ["net.m.w"] and layer.net.m.w.grad.abs().max() > 0
     start = {"v": x.numpy(), "h": numpy.zeros((5, 3))}
-    expected = network.descend(start, steps=3, dt=0.5, clamp=["v"]).g["h"]
+    expected = network.descend(start, steps=3, alpha=0.5, clamp=["v"]).g["h"]
     assert layer(x).dtype == torch.float32
     torch.testing.assert_close(layer(x).detach(), torch.from_numpy(expected))
     names = bt.module(basin.function(lambda p, x: p["a.b"] - p["a_b"] + x * p["type"]), {
@@ -269,7 +269,7 @@ def test_a_network_of_layers_as_a_module():
 
 
 def test_an_energy_of_a_tree():
-    @basin.energy
+    @basin.energy(batched=True)
     def memory(g, net):
         return numpy.sum(g**2, -1) / 2 - basin.logsumexp(g @ net[0].T + net[1]["b"])
 
@@ -289,12 +289,14 @@ def test_options_of_descents():
     energy, (x, xi, beta) = given("memory")
 
     def fixed(x, xi):
-        return bt.descended(energy, 500, 0.3, until=1e-12, accuracy=1e-12)(x, xi, beta)
+        return bt.fixed_point(energy, steps=500, alpha=0.3, until=1e-12, accuracy=1e-12)(
+            x, xi, beta
+        )
 
     assert torch.autograd.gradcheck(fixed, (x, xi), atol=1e-4)
-    by_step = bt.descended(energy, 2, [0.1, 0.2])(x, xi, beta)
-    half = bt.descended(energy, 1, 0.1)(x, xi, beta)
-    torch.testing.assert_close(by_step, bt.descended(energy, 1, 0.2)(half, xi, beta))
+    by_step = bt.unroll(energy, 2, [0.1, 0.2])(x, xi, beta)
+    half = bt.unroll(energy, 1, 0.1)(x, xi, beta)
+    torch.testing.assert_close(by_step, bt.unroll(energy, 1, 0.2)(half, xi, beta))
     mask = numpy.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
     held = bt.module(energy, {"xi": xi}, steps=3, mask=mask)(x) == x
     assert torch.equal(held, torch.from_numpy(mask) == 0)

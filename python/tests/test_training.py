@@ -1,5 +1,7 @@
 """Training in Python: it learns, it stops, and it goes on to the same bits."""
 
+import pickle
+
 import numpy
 import pytest
 
@@ -56,7 +58,7 @@ def test_a_loaded_run_goes_on_to_the_same_bits(tmp_path):
     whole.fit([{"x": X, "y": Y}] * 20)
     first.fit([{"x": X, "y": Y}] * 8)
     first.save(tmp_path / "run.safetensors")
-    second.load(tmp_path / "run.safetensors", x=X, y=Y)
+    second.load(tmp_path / "run.safetensors")
     second.fit([{"x": X, "y": Y}] * 12)
     for name, values in whole.parameters().items():
         assert numpy.array_equal(values, second.parameters()[name])
@@ -70,12 +72,12 @@ def test_other_batch_sizes_share_the_parameters():
 
 
 def test_a_loss_through_a_descent():
-    @basin.energy
+    @basin.energy(batched=True)
     def memory(g, xi):
         return numpy.sum(g**2, axis=-1) / 2 - basin.logsumexp(4 * (g @ xi.T)) / 4
 
     def miss(xi, cue, expected):
-        end = memory.descended(cue, steps=3, alpha=0.5, xi=xi)
+        end = memory.unroll(cue, steps=3, alpha=0.5, xi=xi)
         return numpy.mean((end - expected) ** 2)
 
     expected = numpy.sign(rng.normal(size=(8, 10)))
@@ -111,7 +113,7 @@ def test_parameters_and_batches_are_trees(tmp_path):
     numpy.testing.assert_allclose(found["net"]["b"], [1.0], atol=0.05)
     trainer.save(tmp_path / "run.safetensors")
     other = basin.Trainer(loss, first, rate=0.05, seed=2)
-    other.load(tmp_path / "run.safetensors", pair=pair)
+    other.load(tmp_path / "run.safetensors")
     numpy.testing.assert_array_equal(other.parameters()["net"]["w"], found["net"]["w"])
 
 
@@ -164,3 +166,20 @@ def test_two_parameters_of_one_name_are_refused():
 def test_numbers_without_meaning_are_refused(change):
     with pytest.raises(basin.BasinError, match=f"{next(iter(change))} .*.*finite number"):
         basin.Trainer(lambda w: numpy.sum(w), {"w": numpy.ones(1)}, **change)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "lion", "sgd"])
+def test_trainers_are_pickled_and_loaded_before_a_step(tmp_path, optimizer):
+    options = {"rate": 0.01, "optimizer": optimizer}
+    weights = {"w": numpy.ones((6, 3)) / 9, "v": numpy.ones((3, 2)) / 9}
+    first = basin.Trainer(loss, weights, **options)
+    losses = first.fit([{"x": X, "y": Y}] * 30)
+    assert losses[-1] < losses[0]
+    first.save(tmp_path / "run.safetensors")
+    again = pickle.loads(pickle.dumps(first))
+    loaded = basin.Trainer(loss, weights, **options)
+    loaded.load(tmp_path / "run.safetensors")
+    rest = [t.fit([{"x": X, "y": Y}] * 3) for t in (first, again, loaded)]
+    assert rest[0] == rest[1] == rest[2] and loaded.steps == 33
+    with pytest.raises(basin.BasinError, match="optimizer 'adam', expected one of adamw"):
+        basin.Trainer(loss, weights, optimizer="adam")

@@ -160,7 +160,7 @@ def test_golden_gradients_of_models_made_of_expressions(name):
         arrays = {**fixed, **given["a"]}
         model = CASES[name](arrays, case.settings)
         x = model.output("begin", arrays["x0"])
-        end = model.descended(x, steps=case.settings["steps"])
+        end = model.unroll(x, steps=case.settings["steps"])
         return numpy.sum((end - case.inputs["target"]) ** 2) / 2
 
     @basin.function(backend="ref")
@@ -271,7 +271,7 @@ def test_the_hopfield_layer_is_made_of_expressions():
     @basin.function(backend="ref")
     def layer(x, y):
         model = zoo.Hopfield(split(y, "stored", "k"), case.settings["beta"])
-        q = model.descended(split(x, "state", "q"), steps=case.settings["steps"])
+        q = model.unroll(split(x, "state", "q"), steps=case.settings["steps"])
         out = (model.recall(q) @ split(y, "value", "v")).transpose(1, 0, 2)
         return out.reshape(x.shape[0], -1) @ a["wo"].T + a["bo"]
 

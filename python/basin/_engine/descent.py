@@ -11,10 +11,11 @@ import numpy
 
 from basin._engine import plots as _plots
 from basin._engine.library import BasinError, check, ffi, lib, owned, text, warn
-from basin._engine.plan import Store, declare
-from basin._engine.tensor import Slots, shape_of, shape_tuple
+from basin._engine.plan import Store, are_same, plan_bytes
+from basin._engine.tensor import Slots
+from basin._engine.trees import flatten, names
 from basin._expr.batched import pointer_of
-from basin._expr.expression import Expression, Graph, apply, required_expression
+from basin._expr.expression import Expression, apply, required_expression
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,9 +43,9 @@ class Descent:
     Descent(x [2], 3 steps, energy 2.5 -> 1.3286)
     """
 
-    x: numpy.ndarray
-    """Tokens at the end."""
-    g: numpy.ndarray
+    x: Any
+    """Tokens at the end: an array, or states of the form in which they were given."""
+    g: Any
     """Their activations."""
     energy: numpy.ndarray
     """[steps + 1, samples]: the energy before each step and at the end."""
@@ -55,11 +56,14 @@ class Descent:
     steps: int
     converged: bool
     """Whether the tolerance was reached, or every sample stayed by `until`."""
-    trajectory: Optional[numpy.ndarray] = None
+    trajectory: Any = None
     """[steps + 1, ..]: the tokens before each step and at the end, where they were asked for."""
 
     def __repr__(self) -> str:
-        return summary(self, f"x {list(self.x.shape)}")
+        leaves: list = []
+        called = names(flatten(self.x, leaves), "x")
+        called = [name.removeprefix("x.") for name in called]
+        return summary(self, ", ".join(f"{n} {list(a.shape)}" for n, a in zip(called, leaves)))
 
     def _repr_html_(self) -> str:
         """The energy by step as a small curve, for notebooks."""
@@ -80,54 +84,66 @@ _PROJECT = dict(ffi.typeof("basin_substep").fields)["project"].type
 _OBSERVE = dict(ffi.typeof("basin_stop").fields)["observe"].type
 
 
-class Bound:
-    """An energy with its parameters as the library's basin_energy. Must live as long as that is
-    used; an exception of the Python function waits in `failure`."""
+class Callbacks:
+    """Python functions that C calls while it builds expressions of a graph. Must live as long as
+    they may be called; the first exception waits for `reraise`: C code lies in between."""
 
-    def __init__(self, energy, graph, x, parameters, turns=(), mask=None):
-        self.failure = None
-        self._energy, self._graph, self._parameters = energy, graph, parameters
-        self._x = self._first = x
-        self._mask, self._last = mask, (ffi.NULL, {})
-        g = apply(lib.basin_variable, required_expression(energy.activation(x), graph))
-        terms = energy.terms(g, x, **parameters)
-        self.names = list(terms)
-        self.samples = numpy.broadcast_shapes(*map(numpy.shape, terms.values()))
-        self._text = [ffi.new("char[]", name.encode()) for name in self.names]
-        self._kept: list = []
-        terms = [
-            {"name": text, "build": self._callback(_BUILD, self._term, name)}
-            for text, name in zip(self._text, self.names)
-        ]
-        self._terms = ffi.new("basin_term[]", terms)
-        fields = {"term": self._terms, "terms": len(terms)}
-        fields["activation"] = self._callback(_ACTIVATION, self._activate)
-        self.pointer = ffi.new("basin_energy *", fields)
-        if mask is not None:
-            turns = turns or [{}]
-        self.turns = ffi.new("basin_substep[]", [self._turn(turn) for turn in turns])
+    def __init__(self, graph):
+        self.graph, self.failure, self._kept = graph, None, []
+
+    def callback(self, kind, function):
+        """`function`, which returns an expression, as a C function of that type."""
+
+        def guarded(*arguments):
+            if self.failure or lib.basin_graph_error(self.graph.pointer):
+                return ffi.NULL  # the library has refused something already, and reports what
+            try:
+                return pointer_of(required_expression(function(*arguments), self.graph))
+            except Exception as failure:  # noqa: BLE001
+                self.failure = failure
+                return ffi.NULL
+
+        return self.keep(ffi.callback(kind, guarded))
+
+    def keep(self, thing):
+        self._kept.append(thing)
+        return thing
+
+    def text(self, value):
+        return self.keep(ffi.new("char[]", str(value).encode()))
 
     def reraise(self):
         if self.failure is not None:
             raise self.failure
 
-    def _callback(self, kind, build, *first):
-        """A function of C's that calls build(*first, expression ..); NULL and the exception kept
-        where that raises: C code lies in between."""
 
-        def call(_, *pointers):
-            if lib.basin_graph_error(self._graph.pointer):
-                return ffi.NULL  # the library has refused something already, and reports what
-            try:
-                made = build(*first, *[self._first._again(pointer) for pointer in pointers])
-                return pointer_of(required_expression(made, self._graph))
-            except Exception as failure:  # noqa: BLE001
-                self.failure = self.failure or failure
-                return ffi.NULL
+class Bound(Callbacks):
+    """An energy of one array of tokens, with its parameters, as the library's basin_energy."""
 
-        made = ffi.callback(kind, call)
-        self._kept.append(made)
-        return made
+    def __init__(self, energy, graph, x, parameters, turns=(), mask=None):
+        super().__init__(graph)
+        self._energy, self._parameters = energy, parameters
+        self._x = self._first = x
+        self._mask, self._last = mask, (ffi.NULL, {})
+        g = energy.activation(x, parameters)
+        terms = energy.terms(apply(lib.basin_variable, g), x, **parameters)
+        energy.total(terms, x)  # which checks its shape
+        self.names = list(terms)
+        terms = [
+            {"name": self.text(name), "build": self._again(_BUILD, self._term, name)}
+            for name in self.names
+        ]
+        self._terms = ffi.new("basin_term[]", terms)
+        fields = {"term": self._terms, "terms": len(terms)}
+        fields["activation"] = self._again(_ACTIVATION, self._activate)
+        self.pointer = ffi.new("basin_energy *", fields)
+        if mask is not None:
+            turns = turns or [{}]
+        self.turns = ffi.new("basin_substep[]", [self._turn(turn) for turn in turns])
+
+    def _again(self, kind, build, *first):
+        """A function of C's that calls build(*first, expression ..)."""
+        return self.callback(kind, lambda _, *a: build(*first, *map(self._first._again, a)))
 
     def _term(self, name, g):
         if self._last[0] != pointer_of(g):
@@ -137,7 +153,7 @@ class Bound:
     def _activate(self, x):
         self._x = x  # whoever asks for terms next does so at the activations of these tokens
         self._last = ffi.NULL, {}
-        return self._energy.activation(x)
+        return self._energy.activation(x, self._parameters)
 
     # ---- turns ----
 
@@ -147,12 +163,12 @@ class Bound:
             raise BasinError(f"a turn with {unknown[0]!r}, expected terms, move or project")
         made = {"terms": functools.reduce(int.__or__, map(self._bit, turn.get("terms", ())), 0)}
         if turn.get("move"):
-            made["move"] = self._callback(_MOVE, turn["move"])
+            made["move"] = self._again(_MOVE, turn["move"])
         project = turn.get("project")
         if self._mask is not None:
-            made["project"] = self._callback(_PROJECT, functools.partial(self._clamp, project))
+            made["project"] = self._again(_PROJECT, functools.partial(self._clamp, project))
         elif project:
-            made["project"] = self._callback(_PROJECT, project)
+            made["project"] = self._again(_PROJECT, project)
         return made
 
     def _bit(self, name):
@@ -257,8 +273,8 @@ class Observer:
     """Python's observers as the library's. Must live while the descent runs. The energy is the sum
     of the terms from `first` on."""
 
-    def __init__(self, observe, names, read, trajectory, first=0):
-        self.failure = None
+    def __init__(self, observe, names, read, tree, trajectory, first=0):
+        self.failure, self._tree = None, tree
         self.trajectory: Optional[list] = [] if trajectory else None
         self._observe, self._names, self._read, self._first = observe, names, read, first
         watches = observe is not None or trajectory
@@ -269,7 +285,7 @@ class Observer:
             if self.trajectory is not None:
                 self.trajectory.append(self._read())
             if self._observe is not None:
-                moment = Moment(now, self._names, self._read, self._first)
+                moment = Moment(now, self._names, lambda: self._tree(*self._read()), self._first)
                 try:
                     now.stop[0] = _truth(self._observe(moment))
                 finally:
@@ -295,74 +311,79 @@ def _truth(answer):
 
 
 class Runner:
-    """A descent built for tokens and parameters of some shapes, on one backend. Parameters are
-    states: what depends only on them is computed once, not in every step."""
+    """A descent built for tokens and parameters of some shapes, on one backend: `make(descent,
+    store)` makes it with the callbacks of `bound`. `values` are states that are written before each
+    run, as far as they changed: what depends only on them is computed once, not in every step.
+    `shapes` are those of tokens, of which `states(*arrays)` makes what users see; `names` those of
+    terms, of which the energy is the sum from `first` on."""
 
-    def __init__(self, energy, backend, shape, parameters, fixed):
-        self._graph, self._store, self._dtype = Graph(), Store(backend), backend.dtype
-        self._x = self._state("x", shape)
-        given, states = declare(parameters, self._state)
-        self._states = [lib.basin_expr_name(state._pointer) for state in states]
-        self._values = Slots([shape, *(state.shape for state in states)])
-        turns, masked = fixed.pop("turns"), fixed.pop("mask")
-        self._mask = self._state("mask", shape) if masked else None
-        bound = Bound(energy, self._graph, self._x, given, turns, self._mask)
-        if bound.samples != shape[: len(bound.samples)]:
-            raise BasinError(
-                f"{energy._where()}: energies {list(bound.samples)} of tokens {list(shape)}, "
-                f"expected one number, or one per sample, {list(shape[:1])}: numpy.sum(.., axis=-1)"
-            )
-        self._names = bound.names
-        spec = {"steps": fixed.pop("steps"), "noise": fixed.pop("noise"), "substep": bound.turns}
-        spec = ffi.new("basin_descent_spec *", {**spec, "substeps": len(bound.turns)})
-        stop = ffi.new("basin_stop *", fixed)
+    def __init__(self, bound, backend, make, values, shapes, states, names, first=0):
+        self._bound, self._store, self._dtype = bound, Store(backend), backend.dtype
+        self._shapes, self._tree, self._names, self._first = shapes, states, names, first
+        self._states = [lib.basin_expr_name(state._pointer) for state in values]
         descent = ffi.new("basin_descent **")
         try:
-            check(
-                lib.basin_descent_new, descent, self._store.pointer, bound.pointer,
-                self._graph.pointer, shape_of(shape), spec, stop,
-            )  # fmt: skip
-        except BasinError as failure:
+            make(descent, self._store)
+        except BasinError:
             bound.reraise()
-            raise BasinError(f"{energy._where()}: {failure}") from None
-        self._pointer = owned(
-            descent[0], lib.basin_descent_free, self._store.pointer, self._graph.pointer
-        )
-        tokens = lib.basin_descent_tokens(self._pointer, 0)
-        self._tokens = text(lib.basin_expr_name(tokens))
-
-    def _state(self, name, shape):
-        return self._graph.wrap(
-            lib.basin_state(self._graph.pointer, name.encode(), shape_of(shape))
-        )
+            raise
+        graph = bound.graph.pointer
+        self.pointer = owned(descent[0], lib.basin_descent_free, self._store.pointer, graph)
+        places = range(len(self._shapes))
+        tokens = [lib.basin_descent_tokens(self.pointer, i) for i in places]
+        self._tokens = [text(lib.basin_expr_name(pointer)) for pointer in tokens]
+        shapes = [bound.graph.wrap(pointer).shape for pointer in tokens]
+        self._values = Slots([*shapes, *(state.shape for state in values)])
+        self._last: list = [None] * len(self._states)
+        # The plan of several steps at once is as large as a few of the plan of one.
+        self.bytes = 4 * plan_bytes(lib.basin_descent_plan(self.pointer))
 
     def _read(self):
-        return self._store.read(self._tokens)
+        return [
+            self._store.read(name).reshape(shape) for name, shape in zip(self._tokens, self._shapes)
+        ]
 
-    def run(self, x, values, mask, spec, stop, observe, trajectory):
-        """A Descent from tokens x with the values of parameters."""
-        observer = Observer(observe, self._names, self._read, trajectory)
+    def run(self, x, values, spec, stop, observe=None, trajectory=False):
+        """A Descent from the arrays x with the values of states."""
+        observer = Observer(observe, self._names, self._read, self._tree, trajectory, self._first)
         sized = ffi.new("basin_descent_spec *", spec)  # points to what the dict keeps
         stop = ffi.new("basin_stop *", {**stop, "observe": observer.pointer})
         result, tokens = ffi.new("basin_descent_result *"), self._values.pointer
         with self._store.backend.lock:
-            check(lib.basin_descent_set, self._pointer, sized, stop)
-            held = self._values.put([x, *values])
-            for i, state in enumerate(self._states, 1):
-                check(lib.basin_store_write, self._store.pointer, state, tokens + i)
-            if mask is not None:
-                self._store.write("mask", mask)
-                self._store.write("x", x)
-            check(lib.basin_descent_run, self._pointer, result, tokens)
+            check(lib.basin_descent_set, self.pointer, sized, stop)
+            held = self._values.put([*x, *values])
+            for i, state in enumerate(self._states):
+                if not are_same([values[i]], [self._last[i]]):
+                    place = tokens + len(self._shapes) + i
+                    check(lib.basin_store_write, self._store.pointer, state, place)
+            self._last = list(values)
+            check(lib.basin_descent_run, self.pointer, result, tokens)
             del held
         try:
             observer.reraise()
-            descent = result_of(result, self._names, self._dtype)
+            return self._result(result, observer.trajectory)
         finally:
             lib.basin_descent_result_free(result)
-        if trajectory:
-            descent.trajectory = numpy.stack(observer.trajectory)
-        return descent
+
+    def _result(self, result, walked):
+        shape = (result.steps + 1, result.terms, result.samples)
+        energy = _doubles(result.energy, shape, float)
+        summed = shape[1] > 1 or self._first
+        total = energy[:, self._first :].sum(axis=1) if summed else energy[:, 0].copy()
+        if not numpy.isfinite(total).all():
+            warn_not_finite(total.sum(axis=1))
+        ends = (
+            [_doubles(found[i].data, shape, self._dtype) for i, shape in enumerate(self._shapes)]
+            for found in (result.x, result.g)
+        )
+        if walked is not None:
+            walked = self._tree(*[numpy.stack(states) for states in zip(*walked)])
+        return Descent(
+            x=self._tree(*next(ends)), g=self._tree(*next(ends)), energy=total,
+            terms={name: energy[:, i] for i, name in enumerate(self._names)},
+            change=_doubles(result.change, (result.steps,), float), steps=result.steps,
+            converged=bool(result.converged), trajectory=walked,
+        )  # fmt: skip
 
 
 def _doubles(data, shape, dtype):
@@ -371,21 +392,6 @@ def _doubles(data, shape, dtype):
     if count == 0:
         return numpy.empty(shape, dtype)
     return numpy.frombuffer(ffi.buffer(data, 8 * count)).astype(dtype).reshape(shape)
-
-
-def result_of(result, names, dtype):
-    """A Descent of one tensor of tokens from the library's result."""
-    energy = _doubles(result.energy, (result.steps + 1, result.terms, result.samples), float)
-    total = energy[:, 0].copy() if result.terms == 1 else energy.sum(axis=1)
-    if not numpy.isfinite(total).all():
-        warn_not_finite(energy.sum(axis=(1, 2)))
-    return Descent(
-        x=_doubles(result.x[0].data, shape_tuple(result.x[0].shape), dtype),
-        g=_doubles(result.g[0].data, shape_tuple(result.g[0].shape), dtype), energy=total,
-        terms={name: energy[:, i] for i, name in enumerate(names)},
-        change=_doubles(result.change, (result.steps,), float), steps=result.steps,
-        converged=bool(result.converged),
-    )  # fmt: skip
 
 
 def warn_not_finite(energy):

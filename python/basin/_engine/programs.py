@@ -19,7 +19,7 @@ from typing import Any
 import numpy
 
 from basin._engine.library import BasinError, check, ffi, lib
-from basin._engine.plan import Backend, Plan, Store, backend_of
+from basin._engine.plan import Backend, Plan, Store, backend_of, warn_not_converged
 from basin._engine.trees import LEAF, as_text, flatten, from_text, imported, unflatten
 from basin._engine.trees import names as leaf_names
 from basin._expr import operations
@@ -28,12 +28,12 @@ from basin._expr.expression import Expression, Graph, required_expression
 from basin.energies import Energy
 from basin.functions import Function
 
-OUTPUTS = ("value", "force", "descend")
-_OPTIONS = [
-    name
-    for name in inspect.signature(Energy.descended).parameters
-    if name not in ("self", "x", "parameters")
-]
+_NO_OPTIONS = ("self", "x", "args", "backend", "parameters")
+OUTPUTS = ("value", "force", "descend", "fixed_point")
+_OPTIONS = {
+    output: [n for n in inspect.signature(method).parameters if n not in _NO_OPTIONS]
+    for output, method in (("descend", Energy.unroll), ("fixed_point", Energy.fixed_point))
+}
 
 
 def bits(mask: int, count: int) -> "list[int]":
@@ -200,10 +200,11 @@ class Source:
         self._rest, self._options = what._signature.rest, what._signature.options
         stars = self._rest, self._options
         self.names = [name for name in what._signature.names if name not in stars]
-        self.is_energy = isinstance(what, Energy)
-        if self.is_energy and what._takes_x:
-            del self.names[1]  # the tokens themselves
         self._needed = [name for name in self.names if what._signature.needs(name)]
+        self.is_energy = isinstance(what, Energy)
+        if self.is_energy:
+            first = self.names[0]
+            self.names, self._needed = [first, *what._parameters], [first, *what._needed]
         self.others: Any = None  # as flatten() has it: containers of a framework's
         self.number = next(_numbers)
         self._prefix = f"{self.number}:"  # a text: torch.compile traces numbers
@@ -272,7 +273,9 @@ class Source:
             return self.what._signature.call(self.what._function, given)
         x = given.pop(self.names[0])
         if self.output == "descend":
-            return self.what.descended(x, **self.options, **given)
+            return self.what.unroll(x, **self.options, **given)
+        if self.output == "fixed_point":
+            return self.what.fixed_point(x, **self.options, **given)
         return self.what.force(x, **given) if self.output == "force" else self.what(x, **given)
 
 
@@ -315,11 +318,11 @@ def source(what: Any, output: str = "value", **options: Any) -> Source:
         raise BasinError(f"output {output!r}, expected one of {', '.join(OUTPUTS)}")
     if isinstance(what, Function) and output != "value":
         raise BasinError(f"output {output!r} of the function {what.__name__}, expected 'value'")
-    if output != "descend" and options:
+    if output not in _OPTIONS and options:
         raise BasinError(f"{next(iter(options))} with output {output!r}, expected 'descend'")
     for name in options:
-        if name not in _OPTIONS:
-            raise BasinError(f"the option {name!r}, expected one of {', '.join(_OPTIONS)}")
+        if name not in _OPTIONS[output]:
+            raise BasinError(f"the option {name!r}, expected one of {', '.join(_OPTIONS[output])}")
     if output == "descend":
         options = {"steps": 12, "alpha": 0.1, **options}
     options = {name: _plain(value) for name, value in options.items()}
@@ -403,6 +406,8 @@ class Running:
             self._to[0 : len(results)] = results
             self.pointer.stream = ffi.cast("void *", stream)
             check(lib.basin_eager_run_plan, self.pointer)
+            if self.plan.graph.fixed_points:
+                warn_not_converged(self.plan.store)
 
 
 @functools.cache

@@ -41,6 +41,16 @@ def unflatten(structure, leaves):
     return None if kind is None else kind(**dict(zip(keys, values)))
 
 
+def mapped(function, *trees):
+    """A tree of what the function makes of the arrays of trees of one form."""
+    leaves: list = [[] for _ in trees]
+    structure, *others = [flatten(tree, found) for tree, found in zip(trees, leaves)]
+    if any([other != structure for other in others]):
+        forms = " and ".join(", ".join(names(s, "")) for s in (structure, *others))
+        raise BasinError(f"states of two forms: {forms}".replace(" .", " "))
+    return unflatten(structure, map(function, *leaves))
+
+
 def names(structure, name):
     """What the arrays of a tree are called, in their order: w, net.w or net[0]."""
     if structure is LEAF:

@@ -30,6 +30,7 @@ class Graph:
         self.pointer = owned(lib.basin_graph_new(), lib.basin_graph_free)
         if not self.pointer:
             raise MemoryError("a graph")
+        self.fixed_points = False  # whether there are any
         if "einops" in sys.modules:
             from basin._expr import einops as _einops  # noqa: F401, registers expressions with einops
 

@@ -15,7 +15,7 @@ A program for HAMUX becomes one for Basin line by line:
 >>> g = network.activations(x)
 >>> network.energy(g, x), network.dEdg(g, x)["hidden"].shape
 (array(-2.1972246, dtype=float32), (9,))
->>> network.descend(x, steps=40, dt=0.5, clamp=["input"])
+>>> network.descend(x, steps=40, alpha=0.5, clamp=["input"])
 Descent(input [7], hidden [9], 40 steps, energy -2.1972 -> -2.1972)
 
 Layers, synapses and descents are the C library's (basin/ham.h): built in the graph of each call, so
@@ -25,6 +25,8 @@ numbers are computed.
 """
 
 import copy
+import copyreg
+import functools
 import numbers
 import operator
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,13 +34,14 @@ from typing import Any, Callable, Optional, Union
 
 import numpy
 
-from basin._engine.descent import sizes, whole
-from basin._engine.library import BasinError, check, ffi, lib, text
-from basin._engine.plan import Plan, Store, backend_of
+from basin._engine.descent import Descent, sizes, whole
+from basin._engine.library import BasinError, check, ffi, lib, owned, path_of, text
+from basin._engine.plan import Store, backend_of, declare, describe, warn_of_doubles
 from basin._engine.plots import table_html
-from basin._engine.runner import NetworkDescent, Stores
-from basin._engine.tensor import ready
+from basin._engine.tensor import ready, shape_of
+from basin._engine.trees import mapped
 from basin._expr.expression import Expression, Graph, graph_of, required_expression
+from basin.energies import Energy, Packed, _leaves
 from basin.ham import _built
 from basin.ham._built import Built
 from basin.ham._lagrangians import Lagrangian, lagrangian_of
@@ -55,7 +58,7 @@ from basin.ham._synapses import (
 )  # fmt: skip
 
 __all__ = [
-    "HAM", "Lagrangian", "Layer", "NetworkDescent", "Synapse", "attention", "bias", "conv2d",
+    "HAM", "Lagrangian", "Layer", "Synapse", "attention", "bias", "conv2d",
     "hidden", "linear", "memory", "mixer", "tensor",
 ]  # fmt: skip
 
@@ -85,7 +88,7 @@ class Layer:
         return f"Layer({self.lagrangian!r}, {list(self.shape)})"
 
 
-class HAM:
+class HAM(Energy):
     """A network of layers, synapses and connections, each a pair (names of layers, synapse).
 
     The same synapse in several connections shares its weights. Parameters are drawn from `seed`
@@ -101,7 +104,7 @@ class HAM:
         self, layers: Mapping[str, Layer], synapses: Mapping[str, Synapse],
         connections: Iterable[tuple[Sequence[str], str]], *, seed: int = 0,
     ):  # fmt: skip
-        self.layers, self.synapses = dict(layers), dict(synapses)
+        self.layers = dict(layers)
         self.connections = [(tuple(_names(ends)), name) for ends, name in connections]
         for name, layer in self.layers.items():
             if not isinstance(layer, Layer):
@@ -117,93 +120,116 @@ class HAM:
         unused = set(self.synapses) - {name for _, name in self.connections}
         if unused:
             raise BasinError(f"synapse {min(unused)!r} is in no connection")
-        self._forget()
+        super().__init__(self._energy)
         self._values = self._first(seed)
+
+    def __set_name__(self, owner, name):
+        """A network is the same for all objects of a class."""
+
+    def __get__(self, instance, owner=None):
+        return self
+
+    def _energy(self, g, x, params):
+        return _built.energies(self._built(_leaves(g)[0]._graph, params), g, x)
 
     def __repr__(self) -> str:
         layers = ", ".join(f"{name} {list(layer.shape)}" for name, layer in self.layers.items())
-        count = sum(numpy.size(value) for value in self._values.values())
+        count = sum(map(numpy.size, _leaves(self._values)))
         return f"HAM({layers}; {', '.join(self._terms())}; {count} parameters)"
 
     def _repr_html_(self) -> str:
         """Layers and connections as a table, for notebooks."""
         rows = [(n, repr(a.lagrangian), str(list(a.shape))) for n, a in self.layers.items()]
         for term, (_, name) in zip(self._terms(), self.connections):
-            parts = [n for n in self._values if n.rpartition(".")[0] == name]
-            shapes = ", ".join(f"{n} {list(self._values[n].shape)}" for n in parts)
+            parts = self._values.get(name, {}).items()
+            shapes = ", ".join(f"{name}.{n} {list(value.shape)}" for n, value in parts)
             rows.append((term, repr(self.synapses[name]), shapes))
         return table_html(repr(self), rows)
 
-    def __getstate__(self):
-        state = {**self.__dict__, "_values": dict(self._values)}
-        return {name: v for name, v in state.items() if name not in ("_plans", "_stores")}
+    def __reduce_ex__(self, _):
+        state = self.layers, self.synapses, self.connections, self._values
+        return copyreg.__newobj__, (type(self),), state
 
     def __setstate__(self, state):
-        self.__dict__.update(state)
-        self._forget()
-
-    def _forget(self):
-        self._plans: dict = {}
-        self._stores = Stores(self._fill)
+        self.layers, self.synapses, self.connections, values = state
+        super().__init__(self._energy)
+        self._values = mapped(_own, values)
 
     # ---- parameters ----
 
-    def parameters(self) -> dict[str, Any]:
-        """Copies of all parameters by name, "SYNAPSE.w" for example, as arrays; set() changes
-        them."""
-        return {n: v if isinstance(v, Expression) else v.copy() for n, v in self._values.items()}
+    @property
+    def params(self) -> dict[str, Any]:
+        """All parameters, params["SYNAPSE"]["w"] for example: arrays that only set() replaces."""
+        return {owner: dict(parts) for owner, parts in self._values.items()}
 
     def init(self, seed: int = 0) -> "HAM":
         """Draws all parameters anew but those that were given as arrays; returns itself."""
-        return self.set(self._first(seed))
+        self._values = self._first(seed)
+        return self
 
-    def set(self, parameters: Mapping[str, Any]) -> "HAM":
+    def set(self, params: Mapping[str, Any]) -> "HAM":
         """Replaces some parameters; returns itself.
 
         >>> network = ham.HAM({"v": ham.Layer("identity", 2)}, {"b": ham.bias()}, [(["v"], "b")])
-        >>> network.set({"b.b": [1.0, 2.0]}).parameters()
-        {'b.b': array([1., 2.])}
+        >>> network.set({"b": {"b": [1.0, 2.0]}}).params
+        {'b': {'b': array([1., 2.])}}
         """
-        values = self._checked(parameters)
-        if graph_of(values.values()):
+        values = self._checked(params)
+        if graph_of(_leaves(values)):
             raise BasinError("set() takes arrays; at() takes expressions")
-        self._values.update(values)
-        for store in self._stores:
-            for name, value in values.items():
-                store.write(name, value)
+        self._values = values
         return self
 
-    def at(self, parameters: Mapping[str, Any]) -> "HAM":
+    def at(self, params: Mapping[str, Any]) -> "HAM":
         """The same network with other values of some parameters, which may be expressions: inside
         a loss that basin.Trainer minimises by the parameters, for example.
 
         >>> network = ham.HAM({"v": ham.Layer("identity", 2)}, {"b": ham.bias()}, [(["v"], "b")])
         >>> def loss(b, target):
-        ...     end = network.at({"b.b": b}).descended(network.init_states(), steps=9, dt=0.5)
+        ...     at = network.at({"b": {"b": b}})
+        ...     end = at.unroll(network.init_states(), steps=9, alpha=0.5)
         ...     return numpy.sum((end["v"] - target) ** 2)
         >>> trainer = basin.Trainer(loss, {"b": numpy.zeros(2)}, rate=0.1, decay=0)
         >>> for _ in range(100):
         ...     last = trainer.step(target=[1.0, 2.0])
-        >>> network.set({"b.b": trainer.parameters()["b"]}).parameters()["b.b"].round(1)
+        >>> network.set({"b": trainer.parameters()}).params["b"]["b"].round(1)
         array([1., 2.])
         """
         other = copy.copy(self)
-        other._values = {**self._values, **self._checked(parameters)}
+        other._values = self._checked(params)
         return other
 
-    def _checked(self, parameters):
-        values = {}
-        for name, value in parameters.items():
-            if name not in self._values:
-                raise BasinError(f"no parameter {name!r}, expected one of {list(self._values)}")
-            if not isinstance(value, Expression):
-                value = numpy.array(value, dtype="f8")
-            expected = numpy.shape(self._values[name])
+    def save(self, path: Any) -> None:
+        """Writes the parameters as safetensors, under names such as "SYNAPSE.w"."""
+        store = Store(backend_of("ref"))
+        for name, value in _flat(self._values).items():
+            store.write(name, value)
+        check(lib.basin_checkpoint_write, path_of(path), store.pointer, 0, ffi.NULL, 0)
+
+    def load(self, path: Any) -> "HAM":
+        """Takes the parameters that save() wrote of a network of the same form; returns itself."""
+        store, step = Store(backend_of("ref")), ffi.new("int64_t *")
+        for name, value in _flat(self._values).items():
+            store.write(name, value)
+        bundle = ffi.new("basin_bundle **")
+        check(lib.basin_bundle_read, bundle, path_of(path))
+        bundle = owned(bundle[0], lib.basin_bundle_free)
+        check(lib.basin_checkpoint_read, step, store.pointer, bundle)
+        return self.set(_nested({name: store.read(name) for name in _flat(self._values)}))
+
+    def _checked(self, params):
+        """All parameters, with those that are given in their place."""
+        known, given = _flat(self._values), _flat(params)
+        for name, value in given.items():
+            if name not in known:
+                raise BasinError(f"no parameter {name!r}, expected one of {list(known)}")
+            value = value if isinstance(value, Expression) else _own(value)
+            expected = numpy.shape(known[name])
             if value.shape != expected:
                 found = f"{name} of shape {list(value.shape)}"
                 raise BasinError(f"{found}, expected {list(expected)}")
-            values[name] = value
-        return values
+            known[name] = value
+        return _nested(known)
 
     def _first(self, seed):
         store = Store(backend_of("ref"))
@@ -216,8 +242,8 @@ class HAM:
         checked = [name for name in built.given if name.rpartition(".")[0] not in own]
         if checked:
             built.check_used(checked)
-        given = {n: numpy.array(v, "f8") for n, v in built.given.items() if not _is_recipe(v)}
-        return {**values, **given}
+        given = {n: v for n, v in built.given.items() if isinstance(v, numpy.ndarray)}
+        return _nested({n: _own(v) for n, v in {**values, **given}.items()})
 
     # ---- states and energies ----
 
@@ -226,111 +252,178 @@ class HAM:
         head = () if batch is None else (batch,)
         return {name: numpy.zeros(head + layer.shape) for name, layer in self.layers.items()}
 
-    def activations(self, x: States, *, backend: Any = "cpu") -> dict[str, Any]:
+    def activations(self, x: States, *, backend: Any = None) -> dict[str, Any]:
         """g = dL/dx of all layers."""
         return self._evaluate(_built.activations, {"x": x}, backend)
 
     def layer_energies(
-        self, g: Optional[States], x: States, *, backend: Any = "cpu"
+        self, g: Optional[States], x: States, *, backend: Any = None
     ) -> dict[str, Any]:
         """<x, g> - L(x) of each layer. g None: those of x, in closed form, which loses no digits
         where neurons saturate."""
         return self._evaluate(_built.layer_energies, {"g": g, "x": x}, backend)
 
-    def connection_energies(self, g: States, *, backend: Any = "cpu") -> dict[str, Any]:
+    def connection_energies(self, g: States, *, backend: Any = None) -> dict[str, Any]:
         """The energy of each connection, by "SYNAPSE(LAYER, LAYER)"."""
         return self._evaluate(_built.connection_energies, {"g": g}, backend)
 
-    def energies(self, g: Optional[States], x: States, *, backend: Any = "cpu") -> dict[str, Any]:
+    def energies(self, g: Optional[States], x: States, *, backend: Any = None) -> dict[str, Any]:
         """Those of layers and connections."""
         return self._evaluate(_built.energies, {"g": g, "x": x}, backend)
 
-    def energy(self, g: Optional[States], x: States, *, backend: Any = "cpu") -> Any:
+    def energy(self, g: Optional[States], x: States, *, backend: Any = None) -> Any:
         """E(g, x), their sum: a number, or one per sample."""
         return self._evaluate(_built.energy, {"g": g, "x": x}, backend)["energy"]
 
     def dEdg(  # noqa: N802
-        self, g: States, x: States, *, return_energy: bool = False, backend: Any = "cpu"
+        self, g: States, x: States, *, return_energy: bool = False, backend: Any = None
     ) -> Any:
         """dE/dg by layer, x held; with `return_energy`, the pair (energy, dE/dg)."""
         result = self._evaluate(_built.gradients, {"g": g, "x": x}, backend)
         energy = result.pop("")
         return (energy, result) if return_energy else result
 
+    def __call__(self, x: States, /, *, backend: Any = None, **params: Any) -> Any:
+        """The energy at the activations of x, without loss of digits where neurons saturate."""
+        at = self.at(params["params"]) if params else self
+        return at.energy(None, x, backend=backend)
+
+    # ---- as an energy ----
+
+    _fixed_name = "params"
+
+    def _check(self, parameters):
+        parameters.setdefault("params", self._values)
+        super()._check(parameters)
+
+    def _lead(self, x):
+        name, shape = next((name, numpy.shape(e)) for name, e in x.items())
+        return shape[: len(shape) - len(self.layers[name].shape)]
+
+    def activation(self, x: Any, parameters: Any = {}) -> Any:  # noqa: B006
+        """g of states x, as expressions."""
+        batch = self._batch({"x": x})
+        built = self._built(_leaves(x)[0]._graph, parameters.get("params", self._values))
+        states = {name: _lifted(x[name], batch) for name in self.layers}
+        return _lowered(built.checked(_built.activations, {"x": states}), batch)
+
+    def terms(self, g: Any, x: Any = None, /, **parameters: Any) -> dict[str, Any]:
+        """Its terms by name at activations g of states x, as expressions."""
+        batch = self._batch({"g": g, "x": x})
+        built = self._built(_leaves(g)[0]._graph, parameters.get("params", self._values))
+        states = {k: {n: _lifted(s[n], batch) for n in self.layers} for k, s in zip("gx", (g, x))}
+        return _lowered(built.checked(_built.energies, states), batch)
+
+    def total(self, terms: dict, x: Any) -> Expression:
+        """The sum of terms."""
+        return functools.reduce(lambda a, b: a + b, terms.values())
+
     # ---- descents ----
 
     def descend(
-        self, x: States, *, steps: int = 12, dt: Any = 0.1, clamp: Iterable[str] = (),
+        self, x: States, *, steps: int = 12, alpha: Any = 0.1, clamp: Iterable[str] = (),
         mask: Optional[States] = None, synapses_only: bool = False, tolerance: float = 0.0,
         until: float = 0.0, guard: bool = False, accelerate: bool = False,
         noise: float = 0.0, seed: int = 0, trajectory: bool = False,
-        observe: Optional[Callable[[Any], Any]] = None, backend: Any = "cpu",
-    ) -> NetworkDescent:  # fmt: skip
-        """Lets states go down the energy: x <- x - (dt / tau) mask dE/dg, in the C library.
+        observe: Optional[Callable[[Any], Any]] = None, backend: Any = None,
+    ) -> Descent:  # fmt: skip
+        """Lets states go down the energy: x <- x - (alpha / tau) mask dE/dg, in the C library.
 
-        dt is a number, an array of one for each step, or a function of the step. Layers in `clamp`
-        stay as they are; `mask` has, by layer, 1 where neurons are free and 0 where they stay.
-        `noise` makes it Langevin: sqrt(dt / tau) N(0, noise^2), of the seed, is added to free
-        neurons in each step. `synapses_only` leaves the layers' own energies out. Stops early where
-        no element of g moved by more than `tolerance`, or where no row moved by more than `until`
-        of its length; `guard` halves steps until the energy does not rise; `accelerate` is
-        Nesterov's momentum. `observe` is called before each step and at the end with an object that
-        has step, x, energy, terms and change, and ends the descent by returning True; with
-        `trajectory` the states before each step and at the end are kept.
+        Layers in `clamp` stay as they are; `mask` has, by layer, 1 where neurons are free and 0
+        where they stay. `noise` makes it Langevin: sqrt(alpha / tau) N(0, noise^2), of the seed, is
+        added to free neurons in each step. `synapses_only` leaves the layers' own energies out. All
+        else is as in basin.energies.Energy.descend.
 
         >>> layers = {"v": ham.Layer("identity", 2), "h": ham.Layer("softmax", 2)}
         >>> eye = ham.linear(w=2 * numpy.eye(2))
         >>> network = ham.HAM(layers, {"vh": eye}, [(("v", "h"), "vh")])
-        >>> end = network.descend({"v": [0.5, 0.0], "h": [0.0, 0.0]}, steps=200, dt=0.2)
+        >>> end = network.descend({"v": [0.5, 0.0], "h": [0.0, 0.0]}, steps=200, alpha=0.2)
         >>> end.g["h"].round(2), bool((numpy.diff(end.energy[:, 0]) <= 1e-6).all())
         (array([0.98, 0.02], dtype=float32), True)
         """
         batch = self._batch({"x": x})
-        masks = self._masks(clamp, mask, batch)
-        if graph_of([*x.values(), *masks.values()]):
-            raise BasinError("x or mask has an expression: descended() takes them")
-        stop = {"tolerance": tolerance, "until": until, "seed": whole("seed", seed)}
-        fixed = {"guard": guard, "accelerate": accelerate, "until": until}
+        masks = self._masks_of(clamp, mask, batch)
+        given = {"x": {name: x[name] for name in self.layers}, "params": self._values}
+        chosen = backend_of(backend)
+        key, values = describe(given, chosen.dtype)
+        if key is None or graph_of(masks.values()):
+            raise BasinError("x, mask or a parameter is an expression: unroll() takes them")
+        states, values = values[: len(self.layers)], values[len(self.layers) :]
+        arrays = {n: m for n, m in masks.items() if m is not None and m.ndim}
+        values += [ready(m) for m in arrays.values()]
+        stop = {"tolerance": tolerance, "until": until, "guard": guard, "accelerate": accelerate}
+        # With an observer or a tolerance, or few steps, the library takes steps one by one.
+        single = steps < 8 or bool(trajectory or observe or tolerance)
         kept = tuple(None if mask is None else mask.shape for mask in masks.values())
-        with self._stores.running(backend) as store:
-            # With an observer or a tolerance, or few steps, the library takes steps one by one.
-            single = steps < 8 or bool(trajectory or observe or tolerance)
-            key = (
-                "descend", batch, synapses_only, guard, accelerate, until > 0, noise, kept, store,
-                single,
-            )  # fmt: skip
-            if key not in self._plans:
-                built, count = Built(self, Graph()), 1 if batch is None else batch
-                spec = {"synapses_only": synapses_only, "noise": noise, "steps": steps}
-                fixed["tolerance"] = float(single)
-                self._plans[key] = built.descent(store, count, masks, spec, fixed)
-            runner, inputs = self._plans[key]
-            written = [(expression, masks[name]) for name, expression in inputs.items()]
-            spec = {"steps": steps, **sizes(dt, steps)}
-            states = [x[name] for name in self.layers]
-            return runner.run(states, spec, stop, written, batch is None, trajectory, observe)
+        key = chosen, *key, batch, synapses_only, guard, accelerate, until > 0, noise, kept, single
+        with chosen.lock:
+            runner = self._runners.borrow(key)
+            if runner is None:
+                warn_of_doubles(backend, {"x": x})
+                ends = {**stop, "tolerance": float(single)}
+                spec = {"synapses_only": synapses_only, "noise": noise, "steps": max(steps, 0)}
+                runner = self._network(chosen, batch, masks, arrays, spec, ends)
+            try:
+                spec = {"steps": steps, **sizes(alpha, steps)}
+                stop["seed"] = whole("seed", seed)
+                return runner.run(states, values, spec, stop, observe, trajectory)
+            finally:
+                self._runners.give_back(key, runner)
 
-    def descended(
-        self, x: States, *, steps: int, dt: float, clamp: Iterable[str] = (),
+    def _network(self, backend, batch, masks, arrays, spec, stop):
+        graph = Graph()
+
+        def state(name, shape):
+            return graph.wrap(lib.basin_state(graph.pointer, name.encode(), shape_of(shape)))
+
+        params, values = declare(self._values, state)
+        given = {n: state(f"mask {n}", mask.shape) for n, mask in arrays.items()}
+        zero = graph.constant(0.0)
+        masks = [given.get(n, None if m is None else zero) for n, m in masks.items()]
+        values += given.values()
+        built = Built(self, graph, _flat(params))
+        names = list(self.layers)
+        return built.runner(
+            backend, batch, masks, values, spec, stop, lambda *leaves: dict(zip(names, leaves))
+        )
+
+    def unroll(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, x: States, *, steps: int, alpha: float, clamp: Iterable[str] = (),
         mask: Optional[States] = None, synapses_only: bool = False, recompute: bool = False,
     ) -> dict[str, Expression]:  # fmt: skip
         """The states after `steps` steps as expressions, through which a loss can be
         differentiated, by parameters of at() as well. With `recompute`, memory grows by the states
         of one step."""
-        batch = self._batch({"x": x})
-        masks = self._masks(clamp, mask, batch)
+        masks = self._masks_of(clamp, mask, self._batch({"x": x}))
         given = {"x": x, "mask": {n: v for n, v in masks.items() if v is not None}}
-        spec = {"steps": steps, "dt": dt, "synapses_only": synapses_only, "recompute": recompute}
-        if graph_of([*x.values(), *given["mask"].values(), *self._values.values()]) is None:
-            raise BasinError("x has no expression: descend() takes arrays, descended() expressions")
+        spec = {"steps": steps, "dt": alpha, "synapses_only": synapses_only, "recompute": recompute}
+        if graph_of(_leaves([given, self._values])) is None:
+            raise BasinError("nothing is an expression: descend() takes arrays only")
 
         def build(built, x, mask):
-            return built.descended(x, {**spec, "mask": built.masks([mask.get(n) for n in masks])})
+            return built.unroll(x, {**spec, "mask": built.masks([mask.get(n) for n in masks])})
 
         return self._evaluate(build, given, None)
 
+    def fixed_point(self, x: States, /, *, clamp: Iterable[str] = (), **options: Any) -> Any:
+        """Where dE/dg = 0, with the layers of `clamp` as they are: basin.energies.Energy's.
+
+        >>> layers = {"v": ham.Layer("identity", 2), "h": ham.Layer("tanh", 2)}
+        >>> network = ham.HAM(layers, {"vh": ham.linear(w=2 * numpy.eye(2))}, [(("v", "h"), "vh")])
+        >>> network.fixed_point({"v": [0.5, 0.0], "h": [0.0, 0.0]}, clamp="v").x["h"].round(4)
+        array([1., 0.], dtype=float32)
+        """
+        with_clamp = copy.copy(self)
+        with_clamp._clamped, with_clamp._plans = _names(clamp), self._plans
+        self._masks_of(clamp, None, None)  # which checks the names
+        return Energy.fixed_point(with_clamp, x, **options)
+
+    def _fixed(self, graph, x, spec, held, parameters):
+        x = {name: required_expression(x[name], graph) for name in self.layers}
+        return {**x, **self._settled(graph, Settled(self, x, parameters), spec)}
+
     def recall(
-        self, x: States, layer: str, *, sweeps: int = 100, seed: int = 0, backend: Any = "cpu"
+        self, x: States, layer: str, *, sweeps: int = 100, seed: int = 0, backend: Any = None
     ) -> dict[str, numpy.ndarray]:
         """Recall with binary neurons: states of `layer`, which are -1 or 1, are flipped one at a
         time, in an order of the seed, where that lowers the synapses' energy. Other layers stay.
@@ -345,7 +438,9 @@ class HAM:
         batch = self._batch({"x": x})
         if layer not in self.layers:
             raise BasinError(f"no layer {layer!r}, needs one of {list(self.layers)}")
-        states = {name: numpy.array(_lifted(x[name], batch), "f8") for name in self.layers}
+        states = {
+            name: numpy.array(_lifted(numpy.asarray(x[name]), batch), "f8") for name in self.layers
+        }
         bits = states[layer].reshape(len(states[layer]), -1)  # the same memory
         if not numpy.isin(bits, (-1, 1)).all():
             value = bits[~numpy.isin(bits, (-1, 1))][0]
@@ -397,7 +492,7 @@ class HAM:
             raise BasinError(f"batches differ by layer: {found} (None: no batch axis)")
         return next(iter(found.values()), None)
 
-    def _masks(self, clamp, mask, batch):
+    def _masks_of(self, clamp, mask, batch):
         """By layer: None where it is free, 0 where it is clamped, or an array of 0 and 1."""
         masks = dict.fromkeys(self.layers)
         mask = {**(mask or {}), **dict.fromkeys(_names(clamp), 0.0)}
@@ -414,82 +509,97 @@ class HAM:
             masks[name] = None if known and not value.ndim and value else value
         return masks
 
-    def _fill(self, store):
-        if graph_of(self._values.values()):
-            raise BasinError("parameters are expressions: use it only inside that function")
-        for name, value in self._values.items():
-            store.write(name, value)
-
     def _evaluate(self, build, given, backend):
         """What `build` makes of states: arrays of arrays, or expressions of expressions."""
         batch = self._batch({k: v for k, v in given.items() if k != "mask"})
-        values = [v for states in given.values() if states for v in states.values()]
-        graph = graph_of([*values, *self._values.values()])
-        if graph is not None:
-            return self._traced(build, graph, given, batch)
-        shapes = tuple((k, states is None) for k, states in given.items())
-        store = self._stores.of(backend)
-        key = build, shapes, batch, store
-        if key not in self._plans:
-            self._plans[key] = _Compiled(self, build, given, batch, store)
-        return self._plans[key](given)
 
-    def _traced(self, build, graph, given, batch):
-        built = graph.__dict__.setdefault("_networks", {}).get(self)
-        if built is None:
-            values = {name: required_expression(v, graph) for name, v in self._values.items()}
-            built = graph._networks[self] = Built(self, graph, values)
-        states = {}
-        for kind, by_layer in given.items():
-            if by_layer is None:
-                states[kind] = None
-                continue
-            expected = {n: required_expression(by_layer[n], graph) for n in by_layer}
-            lift = kind != "mask" and batch is None
-            states[kind] = {n: e.reshape(1, *e.shape) if lift else e for n, e in expected.items()}
-        return _lowered(built.checked(build, states), batch)
+        def whole(graph, given):
+            given = dict(given)
+            built, states = self._built(graph, given.pop("params")), {}
+            for kind, by_layer in given.items():
+                lift = None if batch is None and kind != "mask" else 1
+                by_layer = by_layer and {n: _lifted(e, lift) for n, e in by_layer.items()}
+                states[kind] = by_layer
+            return _lowered(built.checked(build, states), batch)
+
+        given = {k: v and {n: v[n] for n in self.layers if n in v} for k, v in given.items()}
+        arguments = {**given, "params": self._values}
+        result = self._plans.run(build, backend, arguments, whole, "params")
+        return self._expression(arguments, whole, None) if result is NotImplemented else result
+
+    def _built(self, graph, params):
+        """The network in a graph."""
+        values = {n: required_expression(v, graph) for n, v in _flat(params).items()}
+        networks = graph.__dict__.setdefault("_networks", {})
+        key = (self, *(e._pointer for e in values.values()))
+        if key not in networks:
+            networks[key] = Built(self, graph, values)
+        return networks[key]
+
+
+class Settled(Packed):
+    """The states of a network's free layers as one row: they are x = bias - dE_synapses/dg."""
+
+    def __init__(self, network, x, parameters):
+        free = {n: e for n, e in x.items() if n not in network._clamped}
+        super().__init__(network, free)
+        self._lead = network._lead(x)
+        self._all, self._parameters, self._network = x, parameters, network
+
+    def activation(self, row, parameters):
+        g = self._network.activation({**self._all, **self.states(row)}, self._parameters)
+        return self.row({name: g[name] for name in self._x})
+
+    def terms(self, g, row, **_):
+        network, batch = self._network, self._lead[0] if self._lead else None
+        built = network._built(g._graph, self._parameters["params"])
+        held = network.activation(self._all, self._parameters)
+        given = {**held, **self.states(g)}
+        given = {n: _lifted(e, batch) for n, e in given.items()}
+        terms = _lowered(built.checked(_built.connection_energies, {"g": given}), batch)
+        start = self.row({n: e - built.bias(n) for n, e in self._x.items()})
+        return {**terms, "": (g * start).sum(axis=-1)}
+
+    def total(self, terms, row):
+        return self._network.total(terms, row)
 
 
 def _names(names):
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _is_recipe(value):
-    return not isinstance(value, numpy.ndarray)
+def _own(value):
+    """A copy of an array, which nobody can change; expressions as they are."""
+    if isinstance(value, Expression):
+        return value
+    value = numpy.array(value, "f8")
+    value.flags.writeable = False
+    return value
+
+
+def _flat(params):
+    """Parameters by names such as "vh.w"."""
+    found = {}
+    for owner, parts in params.items():
+        if not isinstance(parts, Mapping):
+            raise BasinError(f"parameters {owner!r}, expected a dict: {{'SYNAPSE': {{'w': ..}}}}")
+        found.update({f"{owner}.{part}": value for part, value in parts.items()})
+    return found
+
+
+def _nested(values):
+    found: dict = {}
+    for name, value in values.items():
+        owner, _, part = name.rpartition(".")
+        found.setdefault(owner, {})[part] = value
+    return found
 
 
 def _lifted(values, batch):
-    return values if batch is not None else numpy.asarray(values)[None]
+    return values if batch is not None else values.reshape(1, *values.shape)
 
 
 def _lowered(outputs, batch):
     if batch is not None:
         return outputs
     return {name: e.reshape(*e.shape[1:]) for name, e in outputs.items()}
-
-
-class _Compiled:
-    """A function of states, compiled for a batch size."""
-
-    def __init__(self, network, build, given, batch, store):
-        graph, head = Graph(), (1,) if batch is None else (batch,)
-        layers = network.layers.items()
-        self.inputs = {
-            kind: {n: graph.input(f"{kind}.{n}", head + layer.shape) for n, layer in layers}
-            for kind, states in given.items() if states is not None
-        }  # fmt: skip
-        states = {kind: self.inputs.get(kind) for kind in given}
-        self.built = Built(network, graph)
-        outputs = _lowered(self.built.checked(build, states), batch)
-        self.names, self.batch = list(outputs), batch
-        inputs = [e for states in self.inputs.values() for e in states.values()]
-        self.plan = Plan(graph, inputs, list(outputs.values()), store)
-
-    def __call__(self, given):
-        kinds = self.inputs.items()
-        values = [
-            ready(_lifted(given[kind][name], self.batch))
-            for kind, states in kinds
-            for name in states
-        ]
-        return dict(zip(self.names, self.plan(values)))

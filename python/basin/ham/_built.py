@@ -1,11 +1,11 @@
 """Networks of basin.ham inside a graph: the library's basin_ham, and energies as expressions."""
 
+from basin._engine.descent import Callbacks, Runner
 from basin._engine.library import BasinError, check, ffi, lib, owned, text
-from basin._engine.runner import Runner
 from basin._engine.tensor import shape_of
 from basin._expr import operations
 from basin._expr.expression import apply
-from basin.ham._lagrangians import Callbacks, fields_of
+from basin.ham._lagrangians import fields_of
 from basin.ham._synapses import is_learnt, recipe_of
 
 
@@ -91,13 +91,18 @@ class Built(Callbacks):
         place = list(self.lagrangians).index(name)
         return self.graph.wrap(lib.basin_ham_activation(self.pointer, place, x._pointer))
 
+    def bias(self, name):
+        """The bias of a layer, 0 without one."""
+        layer = self.network.layers[name]
+        if not layer.bias:
+            return 0
+        zero, shape = ffi.new("basin_init *")[0], shape_of(layer.shape)
+        bias = lib.basin_ham_parameter(self.pointer, name.encode(), b"bias", shape, zero)
+        return self.graph.wrap(bias)
+
     def layer_energy(self, name, g, x):
-        layer, lagrangian = self.network.layers[name], self.lagrangians[name]
-        if layer.bias:
-            zero = ffi.new("basin_init *")[0]
-            shape = shape_of(layer.shape)
-            bias = lib.basin_ham_parameter(self.pointer, name.encode(), b"bias", shape, zero)
-            x = x - self.graph.wrap(bias)
+        lagrangian, bias = self.lagrangians[name], self.bias(name)
+        x = x if isinstance(bias, int) else x - bias
         if g is None:
             return self.graph.wrap(lib.basin_lagrangian_energy(lagrangian, x._pointer, 1))
         value = self.graph.wrap(lib.basin_lagrangian_value(lagrangian, x._pointer, 1))
@@ -115,30 +120,23 @@ class Built(Callbacks):
         pointers = [ffi.NULL if mask is None else mask._pointer for mask in masks]
         return self.keep(ffi.new("basin_expr[]", pointers))
 
-    def descent(self, store, batch, masks, spec, fixed):
-        """A descent on arrays, and its inputs: masks by layer. A layer that is clamped as a whole
-        has the constant 0."""
-        known = {name: mask for name, mask in masks.items() if mask is not None}
-        given = {
-            name: self.graph.input(f"mask.{name}", mask.shape)
-            if mask.ndim
-            else self.graph.constant(0.0)
-            for name, mask in known.items()
-        }
-        inputs = {name: given[name] for name, mask in known.items() if mask.ndim}
-        synapses_only = spec["synapses_only"]
-        mask = self.masks([given.get(name) for name in masks])
+    def runner(self, backend, batch, masks, values, spec, stop, states):
+        """A descent on arrays. `masks` are expressions by layer, or None where it is free; `values`
+        states that are written before each run."""
+        mask = self.masks(masks)
         spec = ffi.new("basin_ham_spec *", {**spec, "mask": mask})
 
-        def make(descent, stop):
-            new = lib.basin_ham_descent_new
-            check(new, descent, self.pointer, store.pointer, batch, spec, stop)
+        def make(descent, store):
+            size, new = 1 if batch is None else batch, lib.basin_ham_descent_new
+            ends = ffi.new("basin_stop *", stop)
+            check(new, descent, self.pointer, store.pointer, size, spec, ends)
 
-        names = list(self.lagrangians)
-        first = len(names) if synapses_only else 0
-        return Runner(self, store, names, self.terms, fixed, make, first), inputs
+        layers = self.network.layers.values()
+        shapes = [(() if batch is None else (batch,)) + layer.shape for layer in layers]
+        first = len(shapes) if spec.synapses_only else 0
+        return Runner(self, backend, make, values, shapes, states, self.terms, first)
 
-    def descended(self, x, spec):
+    def unroll(self, x, spec):
         count = len(self.lagrangians)
         start = ffi.new("basin_expr[]", [x[name]._pointer for name in self.lagrangians])
         end, spec = ffi.new("basin_expr[]", count), ffi.new("basin_ham_spec *", spec)

@@ -17,6 +17,7 @@ The last five act along rows, the last axis (or `axes` axes from `axis` on, coun
 import itertools
 from typing import Any, Callable, Union
 
+from basin._engine.descent import Callbacks
 from basin._engine.library import BasinError, ffi, lib, text
 from basin._expr.expression import Expression, required_expression
 from basin.functions import Function, name_of
@@ -71,15 +72,15 @@ class Lagrangian:
     def __getstate__(self):
         return {**self.__dict__, "_functions": {}}
 
-    def __call__(self, x: Any, *, backend: Any = "cpu") -> Any:
+    def __call__(self, x: Any, *, backend: Any = None) -> Any:
         """L(x), a number per row: the last axis is summed."""
         return self._apply("value", x, backend)
 
-    def activation(self, x: Any, *, backend: Any = "cpu") -> Any:
+    def activation(self, x: Any, *, backend: Any = None) -> Any:
         """g = dL/dx, of the shape of x."""
         return self._apply("activation", x, backend)
 
-    def energy(self, x: Any, *, backend: Any = "cpu") -> Any:
+    def energy(self, x: Any, *, backend: Any = None) -> Any:
         """<x, g> - L(x), a number per row, in closed form."""
         return self._apply("energy", x, backend)
 
@@ -100,39 +101,6 @@ class Lagrangian:
 def lagrangian_of(given: Any) -> Lagrangian:
     """A Lagrangian, of its name or its function."""
     return given if isinstance(given, Lagrangian) else Lagrangian(given)
-
-
-class Callbacks:
-    """Python functions that C calls while it builds expressions of a graph. Must live as long as
-    they may be called; the first exception waits for `reraise`: C code lies in between."""
-
-    def __init__(self, graph):
-        self.graph, self.failure, self._kept = graph, None, []
-
-    def callback(self, kind, function):
-        """`function`, which returns an expression, as a C function of that type."""
-
-        def guarded(*arguments):
-            if self.failure or lib.basin_graph_error(self.graph.pointer):
-                return ffi.NULL
-            try:
-                return required_expression(function(*arguments), self.graph)._pointer
-            except Exception as failure:  # noqa: BLE001
-                self.failure = failure
-                return ffi.NULL
-
-        return self.keep(ffi.callback(kind, guarded))
-
-    def keep(self, thing):
-        self._kept.append(thing)
-        return thing
-
-    def text(self, value):
-        return self.keep(ffi.new("char[]", str(value).encode()))
-
-    def reraise(self):
-        if self.failure is not None:
-            raise self.failure
 
 
 class Bound(Callbacks):

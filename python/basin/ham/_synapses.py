@@ -39,8 +39,8 @@ class Synapse:
     >>> network = ham.HAM({"v": ham.Layer("tanh", 2)},
     ...                   {"pull": ham.Synapse(pull, w=numpy.ones(2), strength=3.0)},
     ...                   [(["v"], "pull")])
-    >>> list(network.parameters())
-    ['pull.w']
+    >>> list(network.params["pull"])
+    ['w']
     >>> network.connection_energies({"v": [0.5, 0.5]})
     {'pull(v)': array(-3., dtype=float32)}
     """
@@ -109,7 +109,7 @@ def bias(*, rows: str = "flat", b: Any = None) -> Synapse:
 
     >>> layers = {"v": ham.Layer("identity", 2)}
     >>> network = ham.HAM(layers, {"in": ham.bias(b=[1.0, 2.0])}, [(["v"], "in")])
-    >>> network.descend(network.init_states(), steps=100, dt=0.5).x["v"].round(3)
+    >>> network.descend(network.init_states(), steps=100, alpha=0.5).x["v"].round(3)
     array([1., 2.], dtype=float32)
     """
     return _Library("bias", {"b": b}, rows=_rows(rows))
@@ -124,7 +124,7 @@ def linear(
 
     >>> layers = {"v": ham.Layer("tanh", 3), "h": ham.Layer("softmax", 2)}
     >>> network = ham.HAM(layers, {"vh": ham.linear()}, [(("v", "h"), "vh")])
-    >>> network.parameters()["vh.w"].shape
+    >>> network.params["vh"]["w"].shape
     (3, 2)
     """
     return _Library(
@@ -146,7 +146,7 @@ def memory(
     >>> xi = numpy.array([[1.0, 1.0, -1.0], [-1.0, 1.0, 1.0]])
     >>> network = ham.HAM({"v": ham.Layer("tanh", 3)},
     ...                   {"m": ham.memory(xi=4 * xi)}, [(["v"], "m")])
-    >>> network.descend({"v": [0.3, 0.1, -0.2]}, steps=50, dt=0.5).g["v"].round(2)
+    >>> network.descend({"v": [0.3, 0.1, -0.2]}, steps=50, alpha=0.5).g["v"].round(2)
     array([ 1.,  1., -1.], dtype=float32)
     """
     units = _count(units, xi, 0, "memory")
@@ -165,8 +165,8 @@ def hidden(
 
     >>> layers = {"image": ham.Layer("identity", 4), "label": ham.Layer("softmax", 2)}
     >>> network = ham.HAM(layers, {"m": ham.hidden(8)}, [(("image", "label"), "m")])
-    >>> {name: w.shape for name, w in network.parameters().items()}
-    {'m.w1': (4, 8), 'm.w2': (2, 8)}
+    >>> {name: w.shape for name, w in network.params["m"].items()}
+    {'w1': (4, 8), 'w2': (2, 8)}
     """
     units = _count(units, first.get("w1"), 1, "hidden")
     return _Library(
@@ -182,7 +182,7 @@ def tensor(
     """-sum over heads of L(W g1 g2 ..), of products; w [heads, units, n1, n2, ..].
 
     >>> layers = {"a": ham.Layer("tanh", 3), "b": ham.Layer("tanh", 2)}
-    >>> ham.HAM(layers, {"t": ham.tensor(5)}, [(("a", "b"), "t")]).parameters()["t.w"].shape
+    >>> ham.HAM(layers, {"t": ham.tensor(5)}, [(("a", "b"), "t")]).params["t"]["w"].shape
     (1, 5, 3, 2)
     """
     return _Library(
@@ -196,7 +196,7 @@ def mixer(
     """-sum over heads of L(sum over rows i of g1[i] W g2[i]); w [heads, units, D1, D2].
 
     >>> layers = {"a": ham.Layer("tanh", (6, 3)), "b": ham.Layer("tanh", (6, 2))}
-    >>> ham.HAM(layers, {"m": ham.mixer(5)}, [(("a", "b"), "m")]).parameters()["m.w"].shape
+    >>> ham.HAM(layers, {"m": ham.mixer(5)}, [(("a", "b"), "m")]).params["m"]["w"].shape
     (1, 5, 3, 2)
     """
     return _Library("mixer", {"w": w}, hidden, units=units, heads=heads, deviation=deviation)
@@ -212,7 +212,7 @@ def conv2d(
 
     >>> layers = {"v": ham.Layer("identity", (8, 8, 3)), "h": ham.Layer("relu", (4, 4, 5))}
     >>> network = ham.HAM(layers, {"c": ham.conv2d(3, stride=2)}, [(("v", "h"), "c")])
-    >>> network.parameters()["c.w"].shape
+    >>> network.params["c"]["w"].shape
     (3, 3, 3, 5)
     """
     pools = {"none": "NONE", "average": "AVERAGE", "maximum": "MAXIMUM"}
@@ -238,8 +238,8 @@ def attention(
 
     >>> network = ham.HAM({"x": ham.Layer("layernorm", (5, 6))},
     ...                   {"a": ham.attention(2, 4, exclude_self=True)}, [(["x"], "a")])
-    >>> sorted(network.parameters())
-    ['a.wk', 'a.wq']
+    >>> sorted(network.params["a"])
+    ['wk', 'wq']
     """
     return _Library(
         "attention", {"wq": wq, "wk": wk}, hidden, heads=heads, head_dim=width, normalize=normalize,

@@ -295,7 +295,7 @@ def function(energy: Any, output: str = "value", **options: Any) -> Quantity:
     """An energy (basin.energy), or a basin.function, as a function of JAX: f(x, **parameters).
 
     It computes `output`: "value", "force" (-dE/dg) or "descend" (tokens after `steps` steps x <- x
-    - alpha dE/dg; options are those of Energy.descended). jit, vmap, grad, jvp and whatever is made
+    - alpha dE/dg; options are those of Energy.unroll). jit, vmap, grad, jvp and whatever is made
     of them work, in any order. float32 on cpu and cuda; float64 on cpu, in plain loops; narrower
     types are computed in float32.
 

@@ -1,5 +1,5 @@
 """Energies as operations of PyTorch: any that is written in Python (module, value, force,
-descended), and energy attention with its own kernels.
+unroll), and energy attention with its own kernels.
 
 >>> import torch
 >>> from basin.torch import energy_attention
@@ -22,10 +22,10 @@ except ImportError as missing:
 
 from basin.torch._attention import Pairs, attention_force, attention_lse, energy_attention
 from basin.torch._block import EnergyBlock
-from basin.torch._energy import EnergyModule, descended, force, module, value
+from basin.torch._energy import EnergyModule, fixed_point, force, module, unroll, value
 from basin.torch._values import attention
 
 __all__ = [
     "EnergyBlock", "EnergyModule", "Pairs", "attention", "attention_force", "attention_lse",
-    "descended", "energy_attention", "force", "module", "value",
+    "energy_attention", "fixed_point", "force", "module", "unroll", "value",
 ]  # fmt: skip

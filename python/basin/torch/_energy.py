@@ -273,17 +273,29 @@ def force(energy: Any) -> Quantity:
     return Quantity(energy, "force")
 
 
-def descended(energy: Any, steps: int = 12, alpha: Any = 0.1, **options: Any) -> Quantity:
+def unroll(energy: Any, steps: int = 12, alpha: Any = 0.1, **options: Any) -> Quantity:
     """Tokens x after `steps` steps x <- x - alpha dE/dg, likewise. The options are those of
-    Energy.descended: with `recompute` the backward pass computes steps again, and its memory grows
-    by one tensor of tokens per step; with `until` tokens go to a fixed point.
+    Energy.unroll: with `recompute` the backward pass computes steps again, and its memory grows
+    by one tensor of tokens per step.
 
-    >>> from basin.torch import descended
+    >>> from basin.torch import unroll
     >>> bowl = basin.energy(lambda g: numpy.sum(g**2) / 2)
-    >>> descended(bowl, steps=2, alpha=0.5)(torch.tensor([1.0, 2.0]))
+    >>> unroll(bowl, steps=2, alpha=0.5)(torch.tensor([1.0, 2.0]))
     tensor([0.2500, 0.5000])
     """
     return Quantity(energy, "descend", steps=steps, alpha=alpha, **options)
+
+
+def fixed_point(energy: Any, **options: Any) -> Quantity:
+    """Where dE/dg = 0, as the descent from tokens x finds it, with the gradients of that point; the
+    options are those of Energy.fixed_point.
+
+    >>> from basin.torch import fixed_point
+    >>> root = fixed_point(basin.energy(lambda g, a: (g**4 / 4 - a * g).sum()), alpha=0.05)
+    >>> root(torch.ones(1), a=torch.tensor([8.0])).round(decimals=3)
+    tensor([2.])
+    """
+    return Quantity(energy, "fixed_point", **options)
 
 
 class _Held(torch.nn.Module):
@@ -401,10 +413,10 @@ def module(
     which are trained, also those in dicts, lists and tuples; arrays get torch's default type,
     numbers stay what they are. Others can be given in the call, or keep their default. The module
     computes `output`: "descend" (of energies, where it is None: tokens after `steps` steps of size
-    `alpha`; options are those of Energy.descended, and noise is the same in every call), "value" or
+    `alpha`; options are those of Energy.unroll, and noise is the same in every call), "value" or
     "force"; its methods value and force give these beside it. Of a function it computes the value.
 
-    >>> @basin.energy
+    >>> @basin.energy(batched=True)
     ... def memory(g, xi):
     ...     return numpy.sum(g**2, axis=-1) / 2 - basin.logsumexp(g @ xi.T)
     >>> layer = basin.torch.module(memory, {"xi": torch.eye(3)}, steps=4, alpha=0.5)

@@ -8,19 +8,15 @@ from typing import Any, Callable, ClassVar, Optional
 
 import numpy
 
-from basin._engine.descent import Descent, sizes, whole
+from basin._engine.descent import Callbacks, Descent, Runner, sizes, whole
 from basin._engine.library import BasinError, check, ffi, lib, text
+from basin._engine.plan import Plans, backend_of, warn_of_doubles
 from basin._engine.plots import table_html
-from basin._engine.runner import Runner, Stores
-from basin._engine.tensor import Borrowed, shape_of
+from basin._engine.tensor import Borrowed, ready, shape_of
 from basin._expr import operations
 from basin._expr.derivatives import vjp
 from basin._expr.expression import Expression, Graph, graph_of, required_expression
 from basin.functions import Function
-from basin.ham._lagrangians import Callbacks
-
-_BY_STATE = ("x", "g", "trajectory")
-
 
 # ---- the library's table ----
 
@@ -203,9 +199,7 @@ class Model:
         beta = self._arrays.get("beta")
         if isinstance(beta, numpy.ndarray) and not (numpy.isfinite(beta) & (beta != 0)).all():
             raise BasinError(f"beta {beta}, expected finite numbers other than 0")
-        self._functions: dict = {}
-        self._runners: dict = {}
-        self._stores = Stores()
+        self._functions, self._runners = {}, Plans()
         if graph_of(self._arrays.values()) is None:
             self._check_values()
 
@@ -222,66 +216,70 @@ class Model:
         return table_html(f"{type(self).__name__}, {self.paper}", arrays)
 
     def __getstate__(self):
-        return {**self.__dict__, "_functions": {}, "_runners": {}, "_stores": None}
+        return {**self.__dict__, "_functions": {}, "_runners": None}
 
     def __setstate__(self, state):
-        self.__dict__.update(state, _stores=Stores())
+        self.__dict__.update(state, _runners=Plans())
 
     # ---- what it computes ----
 
-    def energy(self, x: Any, *, backend: Any = "cpu") -> Any:
+    def energy(self, x: Any, *, backend: Any = None) -> Any:
         """The stated energy of states x: a number per row, or of all."""
         return self._apply("total", x, backend)
 
-    def terms(self, x: Any, *, backend: Any = "cpu") -> dict[str, Any]:
+    def terms(self, x: Any, *, backend: Any = None) -> dict[str, Any]:
         """The terms of the energy by name."""
         names = self._term_names()
         return {n: self._apply("term", x, backend, number=i) for i, n in enumerate(names)}
 
-    def activation(self, x: Any, *, backend: Any = "cpu") -> Any:
+    def activation(self, x: Any, *, backend: Any = None) -> Any:
         """g of states x."""
         return self._apply("activation", x, backend)
 
-    def force(self, x: Any, *, backend: Any = "cpu") -> Any:
+    def force(self, x: Any, *, backend: Any = None) -> Any:
         """-dE/dg at the activations of x, as the published update takes it."""
         return self._apply("force", x, backend)
 
-    def update(self, x: Any, *, alpha: Optional[float] = None, backend: Any = "cpu") -> Any:
+    def update(self, x: Any, *, alpha: Optional[float] = None, backend: Any = None) -> Any:
         """x after one published step."""
-        return self._apply("descended", x, backend, steps=1, alpha=self._size(alpha))
+        return self._apply("unroll", x, backend, steps=1, alpha=self._size(alpha))
 
-    def descended(
+    def unroll(
         self, x: Any, steps: int, alpha: Optional[float] = None, recompute: bool = False
     ) -> Any:
         """x after `steps` steps, through which a loss can be differentiated, by expressions that
         the model was made of as well."""
         options = {"steps": steps, "alpha": self._size(alpha), "recompute": recompute}
-        return self._apply("descended", x, "cpu", **options)
+        return self._apply("unroll", x, "cpu", **options)
 
     def descend(
         self, x: Any, *, steps: int = 12, alpha: Any = None, tolerance: float = 0.0,
         until: float = 0.0, guard: bool = False, accelerate: bool = False,
         trajectory: bool = False, observe: Optional[Callable[[Any], Any]] = None,
-        noise: float = 0.0, seed: int = 0, backend: Any = "cpu",
+        noise: float = 0.0, seed: int = 0, backend: Any = None,
     ) -> Descent:  # fmt: skip
         """Published steps from x in the C loop; returns a Descent, energies by step included. alpha
         is a number, an array of one for each step, or a function of the step; the other options
         are those of basin.energies.Energy.descend."""
         spec = {"steps": steps, **sizes(self.alpha if alpha is None else alpha, steps)}
-        stop = {"tolerance": tolerance, "until": until, "seed": whole("seed", seed)}
-        fixed = {"guard": guard, "accelerate": accelerate, "until": until}
-        shape = numpy.shape(x)
-        self._check(shape)
-        with self._stores.running(backend) as store:
-            key = noise, guard, accelerate, until > 0, shape, store
-            if key not in self._runners:
-                bound = Bound(self, Graph())
-                self._runners[key] = bound.runner(store, shape, noise, fixed)
-            runner = self._runners[key]
-            found = runner.run([x], spec, stop, trajectory=trajectory, observe=observe)
-        fields = {f.name: getattr(found, f.name) for f in dataclasses.fields(found)}
-        fields.update({n: v["x"] for n, v in fields.items() if n in _BY_STATE and v is not None})
-        return Descent(**fields)
+        stop = {"tolerance": tolerance, "until": until, "guard": guard, "accelerate": accelerate}
+        given, chosen = x, backend_of(backend)
+        x = ready(x)
+        self._check(x.shape)
+        single = steps < 8 or bool(trajectory or observe or tolerance)
+        key = chosen, noise, guard, accelerate, until > 0, single, x.shape
+        with chosen.lock:
+            runner = self._runners.borrow(key)
+            if runner is None:
+                warn_of_doubles(backend, {"x": given})
+                ends = {**stop, "tolerance": float(single)}
+                made = {"steps": max(steps, 0), "alpha": 0.0, "noise": noise}
+                runner = Bound(self, Graph()).runner(chosen, x.shape, made, ends)
+            try:
+                ends = {**stop, "seed": whole("seed", seed)}
+                return runner.run([x], [], spec, ends, observe, trajectory)
+            finally:
+                self._runners.give_back(key, runner)
 
     def verdict(
         self, x: Any = None, *, draws: int = DRAWS, steps: int = 20, seed: int = 0
@@ -315,7 +313,7 @@ class Model:
             def field(y, direction):
                 bound = Bound(self, y._graph)
                 x = bound.output(y, "begin")
-                move = (bound.descended(x, 1, alpha) - x) / alpha
+                move = (bound.unroll(x, 1, alpha) - x) / alpha
                 along = vjp(bound.activation(x), y, move)
                 return along, vjp(along, y, direction)
 
@@ -340,7 +338,7 @@ class Model:
 
     def _judge(self, x, steps):
         tiny = 1e-6 * self.alpha
-        move = self._apply("descended", x, "ref", steps=1, alpha=tiny) - x
+        move = self._apply("unroll", x, "ref", steps=1, alpha=tiny) - x
         down = self._exact()._apply("downwards", x, "ref")
         large, small = numpy.linalg.norm(move), numpy.linalg.norm(down)
         cosine = (move * down).sum() / (large * small)
@@ -353,7 +351,7 @@ class Model:
         ]
         return _rises(first), sum(map(_rises, again)), cosine, difference
 
-    def output(self, name: str, x: Any, *, backend: Any = "cpu") -> Any:
+    def output(self, name: str, x: Any, *, backend: Any = None) -> Any:
         """A further result at states x, by name; "begin": x moved to where descents begin."""
         return self._apply("output", x, backend, name=name)
 
@@ -367,7 +365,7 @@ class Model:
 
     def _copy(self, **changes: Any) -> "Model":
         other = copy.copy(self)
-        other.__dict__.update(changes, _functions={}, _runners={})
+        other.__dict__.update(changes, _functions={}, _runners=Plans())
         return other
 
     def _size(self, alpha):
@@ -493,15 +491,17 @@ class Bound(Callbacks):
             fields.update(substep=self.zoo.substep, substeps=self.zoo.substeps)
         return ffi.new("basin_descent_spec *", fields)
 
-    def descended(self, x, steps, alpha, recompute=False):
+    def unroll(self, x, steps, alpha, recompute=False):
         spec = self.spec(steps, alpha, recompute=recompute)
         return self.graph.wrap(lib.basin_descend(self.energy, x._pointer, spec, ffi.NULL))
 
-    def runner(self, store, shape, noise, fixed):
-        spec, shape = self.spec(0, 0.0, noise), shape_of(shape)
+    def runner(self, backend, shape, spec, stop):
+        spec = self.spec(**spec)
 
-        def make(descent, stop):
-            energy, graph, new = self.energy, self.graph.pointer, lib.basin_descent_new
-            check(new, descent, store.pointer, energy, graph, shape, spec, stop)
+        def make(descent, store):
+            check(
+                lib.basin_descent_new, descent, store.pointer, self.energy, self.graph.pointer,
+                shape_of(shape), spec, ffi.new("basin_stop *", stop),
+            )  # fmt: skip
 
-        return Runner(self, store, ["x"], self.names, fixed, make, single=True)
+        return Runner(self, backend, make, [], [shape], lambda x: x, self.names)

@@ -25,7 +25,7 @@ class Hopfield(Model, row="hopfield"):
     array([[1., 0., 0.]], dtype=float32)
     """
 
-    def recall(self, x: Any, *, backend: Any = "cpu") -> Any:
+    def recall(self, x: Any, *, backend: Any = None) -> Any:
         """p [.., N, M], how much of each memory a step takes."""
         return self.output("recall", x, backend=backend)
 
@@ -45,7 +45,7 @@ class LSR(Model, row="lsr"):
     (array([1.], dtype=float32), array([[1., 0.]], dtype=float32))
     """
 
-    def support(self, x: Any, *, backend: Any = "cpu") -> Any:
+    def support(self, x: Any, *, backend: Any = None) -> Any:
         """How many memories act on a state, [N]."""
         return self.output("support", x, backend=backend)
 
@@ -108,7 +108,7 @@ class GaussianMemories(Model, row="gaussians"):
         width = numpy.shape(mu)[1]
         self._fill({"mu": mu, "c": c, "s": s, "beta": beta, "alpha": alpha}, Z=width * (1 + width))
 
-    def recall(self, x: Any, *, backend: Any = "cpu") -> Any:
+    def recall(self, x: Any, *, backend: Any = None) -> Any:
         """p [N, M], how much of each memory a step takes."""
         return self.output("recall", x, backend=backend)
 
@@ -204,7 +204,7 @@ class EBT(Model, row="ebt_loop"):
 
     _pace = "alpha"
 
-    def logits(self, p: Any, *, backend: Any = "cpu") -> Any:
+    def logits(self, p: Any, *, backend: Any = None) -> Any:
         """p - alpha dE/dp, of which a step is the softmax."""
         return p + self._arrays["alpha"] * self.force(p, backend=backend)
 
@@ -240,15 +240,15 @@ class CRATE(Model, row="crate", takes="ln1_w ln1_b u out_w out_b ln2_w ln2_b d")
 
         return build(x) if isinstance(x, Expression) else Function(build, backend=backend)(x)
 
-    def update(self, x: Any, *, alpha: Any = None, backend: Any = "cpu") -> Any:
+    def update(self, x: Any, *, alpha: Any = None, backend: Any = None) -> Any:
         """The block."""
-        return self._at(x, backend, lambda block, y: block.descended(y, 1, alpha))
+        return self._at(x, backend, lambda block, y: block.unroll(y, 1, alpha))
 
-    def objective(self, x: Any, *, backend: Any = "cpu") -> Any:
+    def objective(self, x: Any, *, backend: Any = None) -> Any:
         """|y - d a|^2 / 2 + lam |a| of all tokens where the second half begins and ends, [2]."""
 
         def both(block, y):
-            ends = y, block.descended(y, 1)
+            ends = y, block.unroll(y, 1)
             return numpy.stack([numpy.sum(block.energy(a)) for a in ends])
 
         return self._at(x, backend, both)

@@ -16,7 +16,7 @@
 
 /* Steps of the second plan: where samples are the first axis of everything, energies of all steps
  * are computed at once, as those of more samples, and more steps pay. */
-enum { STRIDE = 4, STRIDE_STACKED = 8, STACKED_SAMPLES = 16 };
+enum { STRIDE = 4, STRIDE_STACKED = 8, STACKED_SAMPLES = 4 };
 
 /* Several steps in one plan: energies before each, and its change of g. */
 typedef struct stride {
