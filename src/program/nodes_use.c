@@ -10,8 +10,8 @@
 typedef struct options {
     BASIN_ARGS;
     const char *base, *class_name, *threshold_for;
-    int64_t features, neighbours, parts, reasons, top;
-    bool explain, only_new, sort, stamp, unlabelled, unseen, unsupervised;
+    int64_t around, features, neighbours, parts, reasons, top;
+    bool changed, explain, only_new, sort, stamp, unlabelled, unseen, unsupervised;
 } options;
 #define OPTIONS options
 
@@ -31,13 +31,16 @@ static const basin_option score_table[] = {
     BASIN_CONTEXT_OPTIONS,
     BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740992.0, .needs = "unsupervised=on",
                   .more = true),
-    BASIN_FLAG(explain, "explain", .needs = "top!=0,new=on in-context=off"),
+    BASIN_FLAG(explain, "explain", .needs = "top!=0,new=on,changed=on in-context=off"),
     BASIN_INTEGER(reasons, "reasons", "N", 1, 100, .needs = "explain=on", .initial = 3),
     BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL",
                .needs = "unsupervised=off in-context=off"),
     BASIN_TEXT(base, 0, "base", "FILE", .needs = "unsupervised=off"),
     PARTS_OPTION("unsupervised=off in-context=off"),
-    BASIN_FLAG(only_new, "new", .needs = "base!="),
+    BASIN_FLAG(only_new, "new", .needs = "base!= changed=off"),
+    BASIN_FLAG(changed, "changed", .needs = "base!= in-context=off parts=0"),
+    BASIN_INTEGER(around, "around", "N", 0, 9e15, .needs = "new=on,changed=on in-context=off",
+                  .more = true, .initial = 20000),
     USE_OPTIONS,
 };
 
@@ -63,23 +66,6 @@ static int higher_first(const void *a, const void *b) {
     return p != q ? (p < q ? 1 : -1) : by_node(a, b);
 }
 
-/* Ranks from 1 of the nodes from `first` on that have a score; equal ones share the better one.
- * Returns how many to print. */
-static int64_t rank(place *list, const double *probability, int64_t first, int64_t last,
-                    options *o) {
-    int64_t nodes = 0;
-    for (int64_t i = first; i < last; i++)
-        if (!isnan(probability[i])) list[nodes++] = (place){probability[i], i, 0};
-    qsort(list, (size_t)nodes, sizeof *list, higher_first);
-    for (int64_t i = 0; i < nodes; i++) {
-        bool tie = i && list[i].probability == list[i - 1].probability;
-        list[i].rank = tie ? list[i - 1].rank : i + 1;
-    }
-    int64_t count = o->top > 0 && o->top < nodes ? o->top : nodes;
-    if (!o->sort && !o->top) qsort(list, (size_t)nodes, sizeof *list, by_node);
-    return count;
-}
-
 /* A model, the graph that it is used on, the base (--base), and the scores. */
 typedef struct job {
     options *o;
@@ -90,8 +76,10 @@ typedef struct job {
     int64_t first, nodes;         /* the first node to print; how many there are from there on */
     int64_t columns;              /* classes; 1 of a detector */
     double *probability;          /* [N, columns] */
-    place *list;                  /* [nodes] of a detector */
-    int64_t count;                /* of the list, to print */
+    int64_t *some;                /* [chosen] of --new and --changed; or NULL: all */
+    int64_t chosen;
+    place *list;   /* [nodes] of a detector */
+    int64_t count; /* of the list, to print */
     basin_nodes_threshold_result threshold;
     basin_nodes_drift *drift;      /* NULL: not known */
     basin_nodes_explanation **why; /* [count] or NULL */
@@ -100,6 +88,24 @@ typedef struct job {
     basin_context *context;        /* explain --in-context; or NULL */
     basin_context_explanation *retrieval;
 } job;
+
+/* Ranks from 1 of the nodes that have a score; equal ones share the better one. Returns how many to
+ * print. */
+static int64_t rank(place *list, const job *j, const options *o) {
+    int64_t nodes = 0;
+    for (int64_t k = 0; k < j->nodes; k++) {
+        int64_t i = j->some ? j->some[k] : j->first + k;
+        if (!isnan(j->probability[i])) list[nodes++] = (place){j->probability[i], i, 0};
+    }
+    qsort(list, (size_t)nodes, sizeof *list, higher_first);
+    for (int64_t i = 0; i < nodes; i++) {
+        bool tie = i && list[i].probability == list[i - 1].probability;
+        list[i].rank = tie ? list[i - 1].rank : i + 1;
+    }
+    int64_t count = o->top > 0 && o->top < nodes ? o->top : nodes;
+    if (!o->sort && !o->top) qsort(list, (size_t)nodes, sizeof *list, by_node);
+    return count;
+}
 
 /* ---- printing ---- */
 
@@ -239,26 +245,32 @@ static void put_stamp(basin_record *r, const job *j) {
     basin_record_fields(r, "version=%s;date=%s", basin_version(), basin_day_print(day, time(NULL)));
 }
 
-static void put_scores(basin_record *r, const void *context) {
-    const job *j = context;
+static void put_score(basin_record *r, const job *j, const place *p,
+                      const basin_nodes_explanation *why) {
     char id[BASIN_MAX_NODE];
     bool trained = j->use.model != NULL, probable = trained || j->o->context.on;
+    basin_record_row(r);
+    basin_record_text(r, "node", basin_network_id(j->network, p->node, id));
+    basin_record_number(r, probable ? "probability" : "energy", "%g", rounded(r, p->probability));
+    basin_record_integer(r, "rank", p->rank);
+    if (trained) basin_record_flag(r, "anomalous", p->probability > j->threshold.threshold);
+    if (why) put_reasons(r, j, why);
+    if (j->o->stamp) put_stamp(r, j);
+}
+
+static void put_scores(basin_record *r, const void *context) {
+    const job *j = context;
     put_stamp(r, j);
-    if (trained) basin_record_number(r, "threshold", "%g", j->threshold.threshold);
+    if (j->use.model) basin_record_number(r, "threshold", "%g", j->threshold.threshold);
     if (j->o->threshold_for) basin_record_expected(r, &j->threshold, j->o->threshold_for);
     if (j->drift) put_drift(r, j->drift);
     basin_record_table(r, "nodes", NULL);
-    for (int64_t i = 0; i < j->count; i++) {
-        const place *p = &j->list[i];
-        basin_record_row(r);
-        basin_record_text(r, "node", basin_network_id(j->network, p->node, id));
-        basin_record_number(r, probable ? "probability" : "energy", "%g",
-                            rounded(r, p->probability));
-        basin_record_integer(r, "rank", p->rank);
-        if (trained) basin_record_flag(r, "anomalous", p->probability > j->threshold.threshold);
-        if (j->why) put_reasons(r, j, j->why[i]);
-        if (j->o->stamp) put_stamp(r, j);
+    if (!j->count && basin_record_form(r) != BASIN_FORM_JSON && j->network->nodes) {
+        basin_record_heading_only(r, true);
+        put_score(r, j, &(place){0}, NULL);
+        basin_record_heading_only(r, false);
     }
+    for (int64_t i = 0; i < j->count; i++) put_score(r, j, &j->list[i], j->why ? j->why[i] : NULL);
     basin_record_end(r);
 }
 
@@ -328,6 +340,19 @@ static basin_status find_drift(job *j, basin_error *error) {
 
 /* ---- opening ---- */
 
+/* The nodes that are asked for: of a night without any there is nothing to score. */
+static basin_status choose_some(job *j, basin_error *error) {
+    const basin_network *n = j->network;
+    BASIN_TRY(BASIN_NEW_RAW(&j->some, n->nodes + 1, "nodes", error));
+    BASIN_SCRATCH_RAW(bool, changed, n->nodes, "nodes", error);
+    if (j->o->changed) j->chosen = basin_nodes_changed(j->some, changed, j->base, n);
+    for (int64_t i = j->first; i < n->nodes && j->o->only_new; i++) j->some[j->chosen++] = i;
+    if (!j->chosen && !j->o->quiet)
+        basin_say("basin: note: %s: %s %s: no scores", n->path,
+                  j->o->changed ? "changes nothing in" : "adds no nodes to", j->o->base);
+    return BASIN_OK;
+}
+
 static basin_status open_graphs(job *j, int first, basin_error *error) {
     options *o = j->o;
     const basin_schema *schema = j->use.info ? j->use.info->schema : NULL;
@@ -340,9 +365,7 @@ static basin_status open_graphs(job *j, int first, basin_error *error) {
                                  o->operand + first, error));
     j->network = j->use.network;
     if (o->only_new) j->first = j->base->nodes;
-    if (j->first < j->network->nodes) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: adds no nodes to %s", o->operand[first],
-                      o->base);
+    return o->only_new || o->changed ? choose_some(j, error) : BASIN_OK;
 }
 
 /* The first option of how files are read that was given; NULL: none. All start at zero. */
@@ -407,7 +430,7 @@ static basin_status open_all(job *j, basin_error *error) {
     } else {
         BASIN_TRY(open_trained(j, error));
     }
-    j->nodes = j->network->nodes - j->first;
+    j->nodes = j->some ? j->chosen : j->network->nodes - j->first;
     j->columns = basin_args_classes(&j->o->args) ? j->use.info->classes : 1;
     return BASIN_NEW(&j->probability, j->network->nodes * j->columns, "probabilities", error);
 }
@@ -437,7 +460,7 @@ static void close_all(void *context) {
     basin_network_close(j->base);
     basin_context_explanation_free(j->retrieval);
     basin_context_close(j->context);
-    BASIN_FREE(j->probability, j->list, j->part);
+    BASIN_FREE(j->probability, j->list, j->part, j->some);
 }
 
 static basin_status check_score(void *context, basin_error *error) {
@@ -448,6 +471,32 @@ static basin_status check_score(void *context, basin_error *error) {
                            o->unsupervised ? "unsupervised" : "in-context");
     if (!untrained && o->operands < 2) return basin_usage(error, "needs MODEL FILE...");
     return basin_goal_check(o->threshold_for, error);
+}
+
+/* Of --new and --changed by what lies around them; explanations need the whole. */
+static basin_status find_scores(job *j, basin_error *error) {
+    options *o = j->o;
+    bool capped = false;
+    if (j->some && !j->chosen) return BASIN_OK;
+    if (o->context.on) return basin_context_score(j->probability, &o->args, j->network, error);
+    if (!j->some || !j->use.model || j->parts)
+        return basin_nodes_probabilities(j->probability, &j->use, j->network, &o->args,
+                                         (uint64_t)o->seed, j->why, j->count, error);
+    int64_t all = j->network->nodes, around = o->explain || !o->around ? all : o->around;
+    BASIN_TRY(basin_nodes_predict_some(j->probability, &capped, j->use.model, j->network, j->some,
+                                       j->chosen, around, &j->use.how, error));
+    if (capped && !o->quiet)
+        basin_say("basin: note: scored by the %lld nearest of %lld nodes (--around 0: all)",
+                  (long long)around, (long long)all);
+    return BASIN_OK;
+}
+
+static basin_status find_threshold(job *j, basin_error *error) {
+    BASIN_SCRATCH_RAW(double, score, j->nodes, "a threshold", error);
+    for (int64_t i = 0; i < j->nodes; i++)
+        score[i] = j->probability[j->some ? j->some[i] : j->first + i];
+    return basin_nodes_threshold_for(&j->threshold, j->use.model, j->o->threshold_for, score,
+                                     j->nodes, error);
 }
 
 static basin_status score(void *context, basin_error *error) {
@@ -462,21 +511,16 @@ static basin_status score(void *context, basin_error *error) {
         j->count = basin_int_min(o->top, j->nodes);
         BASIN_TRY(BASIN_NEW(&j->why, j->count, "explanations", error));
     }
-    BASIN_TRY(o->context.on
-                  ? basin_context_score(j->probability, &o->args, j->network, error)
-                  : basin_nodes_probabilities(j->probability, &j->use, j->network, &o->args,
-                                              (uint64_t)o->seed, j->why, j->count, error));
-    if (o->threshold_for)
-        BASIN_TRY(basin_nodes_threshold_for(&j->threshold, model, o->threshold_for,
-                                            j->probability + j->first, j->nodes, error));
+    BASIN_TRY(find_scores(j, error));
+    if (o->threshold_for && j->nodes) BASIN_TRY(find_threshold(j, error));
     if (o->threshold_for && !o->quiet && !basin_ranks_rank(o->ranks))
         basin_say("basin: note: %s", basin_expected_print(text, &j->threshold, o->threshold_for));
     if (basin_ranks_rank(o->ranks)) return BASIN_OK;
     BASIN_TRY(BASIN_NEW(&j->list, j->nodes, "scores", error));
-    j->count = rank(j->list, j->probability, j->first, j->network->nodes, o);
+    j->count = rank(j->list, j, o);
     BASIN_TRY(explain_printed(j, error));
     basin_cli_watch_end(&o->watch);
-    return model && !j->parts ? find_drift(j, error) : BASIN_OK;
+    return model && !j->parts && j->network->nodes > j->first ? find_drift(j, error) : BASIN_OK;
 }
 
 const basin_command basin_command_anomaly_score = {BASIN_COMMAND("anomaly score", score_table),

@@ -234,9 +234,46 @@ TEST(a_new_account_is_scored_in_the_graph_that_is_there) {
     assert_int_equal(rows, 2);
     assert_error(run(state, "anomaly score m.safetensors --new new.csv newpay.csv"), 2,
                  "--new has no effect without --base");
-    assert_error(
-        run(state, "anomaly score m.safetensors --base old.basin --new old.csv oldpay.csv -q"), 1,
-        "old.csv: adds no nodes to old.basin");
+    p = run_ok(state, "anomaly score m.safetensors --base old.basin --new oldpay.csv");
+    assert_contains(p->err, "oldpay.csv: adds no nodes to old.basin: no scores");
+    assert_string_equal(p->out, "node,probability,rank,anomalous\n");
+}
+
+/* The start of every row, up to the probability, is in the table of all; returns how many. */
+static int rows_of(const char *all, const char *rows) {
+    int count = 0;
+    for (const char *row = strchr(rows, '\n') + 1; *row; row = strchr(row, '\n') + 1, count++) {
+        char start[60];
+        int node = (int)strcspn(row, ","), both = node + 1 + (int)strcspn(row + node + 1, ",");
+        snprintf(start, sizeof start, "\n%.*s,", both, row);
+        if (!strstr(all, start)) fail_msg("%s is not in the scores of all", start);
+    }
+    return count;
+}
+
+/* What a night changed: the ends of its edges, no other account; the scores are the whole's. */
+TEST(a_night_is_scored_where_it_changed_something) {
+    static char all[1 << 18];
+    run_ok(state, "data convert day1.csv pay1.csv all.basin -q --directed --keep-gaps "
+                  "--relation-column channel");
+    char row[3][200], path[PATH_TEXT];
+    FILE *pay = fopen(folder_path(path, state, "pay1.csv"), "r");
+    assert_non_null(pay);
+    FILE *night = create(state, "night.csv"), *none = create(state, "none.csv");
+    for (int i = 0; i < 3; i++) assert_non_null(fgets(row[i], sizeof row[i], pay));
+    fclose(pay);
+    fputs(row[0], night), fputs(row[0], none);
+    int from = (int)strcspn(row[1], ","); /* the first payer pays whom the second row names */
+    const char *to = strchr(row[2], ',');
+    fprintf(night, "%.*s%s", from, row[1], to);
+    fclose(night), fclose(none);
+    const program *p = run_ok(state, "anomaly score m.safetensors --base all.basin night.csv -q");
+    snprintf(all, sizeof all, "%s", p->out);
+    p = run_ok(state, "anomaly score m.safetensors --base all.basin --changed night.csv -q");
+    assert_int_equal(rows_of(all, p->out), 2);
+    p = run_ok(state, "anomaly score m.safetensors --base all.basin --changed none.csv");
+    assert_contains(p->err, "none.csv: changes nothing in all.basin: no scores");
+    assert_int_equal(rows_of(all, p->out), 0);
 }
 
 static void write_text(void **state, const char *name, const char *text) {

@@ -125,25 +125,32 @@ static basin_status keep_states(basin_near_scorer *s, basin_error *error) {
 
 /* ---- opening ---- */
 
+int64_t basin_nodes_reach(const basin_nodes_model *model) {
+    const basin_nodes_settings *r = &model->settings;
+    bool trees = model->ensemble.fits && !(model->ensemble.share > 0);
+    bool plain = basin_choice_is(r->form, "linear") || basin_choice_is(r->form, "mlp");
+    if (r->classes ||
+        (!trees && ((!plain && !basin_nodes_descends(r)) || !basin_choice_is(r->position, "none"))))
+        return -1;
+    /* Own columns see a node's edges: one hop more. */
+    int64_t hops = basin_int_max(trees ? 0 : r->hops, model->ensemble.fits ? 2 : 0);
+    return (!trees && !plain && r->attention ? 2 * r->blocks * r->steps : 0) + hops + 1;
+}
+
 basin_status basin_near_scorer_new(basin_near_scorer **scorer, const basin_near_rows *rows,
                                    const basin_nodes_live_options *options, basin_error *error) {
     const basin_nodes_settings *r = &rows->model->settings;
-    bool trees = rows->model->ensemble.fits && !(rows->model->ensemble.share > 0);
     bool plain = basin_choice_is(r->form, "linear") || basin_choice_is(r->form, "mlp");
     BASIN_TRY(BASIN_NEW(scorer, 1, "single nodes", error));
     basin_near_scorer *s = *scorer;
     s->rows = rows, s->config = *options, s->member = -1;
     pthread_mutex_init(&s->lock, NULL);
-    if (r->classes ||
-        (!trees && ((!plain && !basin_nodes_descends(r)) || !basin_choice_is(r->position, "none"))))
+    s->reach = basin_nodes_reach(rows->model);
+    if (s->reach < 0)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "single nodes need a detector of form energy, linear or mlp, with "
                           "position none; this one has form %s, position %s",
                           r->form, r->position);
-    /* Own columns see a node's edges: one hop more. */
-    bool attends = !trees && !plain && r->attention;
-    int64_t hops = basin_int_max(trees ? 0 : r->hops, rows->model->ensemble.fits ? 2 : 0);
-    s->reach = (attends ? 2 * r->blocks * r->steps : 0) + hops + 1;
     s->descends = rows->network && !plain;
     return s->descends && options->states == BASIN_NODES_STATES_KEPT ? keep_states(s, error)
                                                                      : BASIN_OK;

@@ -250,6 +250,22 @@ basin_status basin_nodes_ensemble_store(basin_bundle *bundle, const basin_nodes_
 basin_status basin_nodes_ensemble_load(basin_nodes_ensemble *ensemble, const basin_bundle *bundle,
                                        basin_error *error);
 
+/* ---- few.c ---- */
+
+/* How many hops away something still moves a score; -1: anything may. */
+int64_t basin_nodes_reach(const basin_nodes_model *model);
+/* Probabilities of some nodes, NaN for others, by what is within reach of them: the bits of
+ * basin_nodes_predict; where `cap` nodes are fewer, by the nearest, and *capped. */
+basin_status basin_nodes_predict_some(double *probability /* [N] */, bool *capped,
+                                      const basin_nodes_model *model, const basin_network *network,
+                                      const int64_t *node /* [count] */, int64_t count, int64_t cap,
+                                      const basin_nodes_predict_options *options,
+                                      basin_error *error);
+/* The nodes that a network has beyond its base, whose columns differ, or at an end of an edge that
+ * is new or carries something else; returns how many. */
+int64_t basin_nodes_changed(int64_t *node /* [N] */, bool *changed /* [N] */,
+                            const basin_network *base, const basin_network *network);
+
 /* ---- mix.c ---- */
 
 /* Weights, share, scale and shift by validation; what trees and network each reach. */

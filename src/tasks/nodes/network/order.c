@@ -54,6 +54,10 @@ basin_status basin_network_find_order(basin_network *n, basin_error *error) {
 static basin_status copy_rest(basin_network *to, const basin_network *from, basin_error *error) {
     if (from->schema) BASIN_TRY(basin_schema_copy(&to->schema, from->schema, error));
     BASIN_TRY(basin_names_copy(&to->class_name, &from->class_name, error));
+    to->knows = from->knows;
+    if (from->known) BASIN_TRY(BASIN_NEW_RAW(&to->known, to->nodes, "known labels", error));
+    for (int64_t i = 0; i < to->nodes && to->known; i++)
+        to->known[i] = from->known[from->order ? from->order[i] : i];
     if (!from->since) return BASIN_OK;
     BASIN_TRY(BASIN_NEW_RAW(&to->since, to->nodes, "times of nodes", error));
     for (int64_t i = 0; i < to->nodes; i++)
