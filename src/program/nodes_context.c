@@ -1,4 +1,5 @@
 /* --in-context of basin anomaly score, explain and eval: labelled nodes as stored patterns. */
+#include "base/number.h"
 #include "base/sort.h"
 #include "basin/random.h"
 #include "program/nodes.h"
@@ -119,10 +120,10 @@ void basin_record_context(basin_record *r, const basin_context *context,
 /* ---- eval ---- */
 
 basin_status basin_labels_parse(int64_t labels[2], const char *text, basin_error *error) {
-    long long ones = 0, zeros = 0;
-    char rest;
-    if (sscanf(text, "%lld:%lld%c", &ones, &zeros, &rest) != 2 || ones < 1 || zeros < 1 ||
-        ones + zeros > BASIN_CONTEXT_LABELS)
+    const char *at = text;
+    int64_t ones = 0, zeros = 0, most = BASIN_CONTEXT_LABELS;
+    bool read = basin_integer_read(&ones, &at) && *at++ == ':' && basin_integer_read(&zeros, &at);
+    if (!read || *at || ones < 1 || zeros < 1 || ones > most || zeros > most - ones)
         return basin_usage(error,
                            "--labels '%.40s'; expected ANOMALOUS:NORMAL, such as 20:180, at most "
                            "%d in all",
