@@ -1,9 +1,10 @@
 # Whether each line of the first file occurs in the second, in this order; runs of digits, points,
-# signs and spaces count as equal, since figures differ between processors. With -v record=1 the
+# signs and spaces count as equal, and sets of classes (0|1), since figures differ between processors. With -v record=1 the
 # lines are printed as the second file has them.
 
 function form(line) {
     gsub(/[-+]?[0-9][0-9.]*(e[-+]?[0-9]+)?/, "N", line)
+    gsub(/N([|]N)+/, "N", line)
     gsub(/[ \t]+/, " ", line)
     return line
 }
