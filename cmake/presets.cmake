@@ -1,4 +1,5 @@
-# The presets of share/basin/presets as one C file, so that nothing is read from disk at run time.
+# The presets of share/basin/presets as one C file, so that nothing is read from disk at run time; a
+# folder is a task, so this is also the list of tasks.
 # basin_embed_presets(VARIABLE) appends it to VARIABLE. CMake itself writes it, by running this file
 # as a script. Per task, "default" comes first.
 
@@ -31,10 +32,11 @@ if(CMAKE_SCRIPT_MODE_FILE AND DEFINED FOLDER)
             string(APPEND names "    \"${name}\",\n")
             string(APPEND texts "    \"${json}\",\n")
         endforeach()
-        string(APPEND arrays "static const char *const names_${task}[] = {\n${names}    NULL,\n};\n"
+        string(APPEND arrays "extern const basin_task_settings basin_${task}_task;\n"
+            "static const char *const names_${task}[] = {\n${names}    NULL,\n};\n"
             "static const char *const texts_${task}[] = {\n${texts}    NULL,\n};\n")
-        string(APPEND lists "    {\"${task}\", names_${task}, texts_${task}},\n")
+        string(APPEND lists "    {\"${task}\", names_${task}, texts_${task}, &basin_${task}_task},\n")
     endforeach()
     file(WRITE ${OUTPUT} "#include \"tasks/common/run/settings.h\"\n\n${arrays}"
-        "const basin_preset_list basin_presets[] = {\n${lists}    {NULL, NULL, NULL},\n};\n")
+        "const basin_preset_list basin_presets[] = {\n${lists}    {NULL, NULL, NULL, NULL},\n};\n")
 endif()

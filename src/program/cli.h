@@ -254,6 +254,14 @@ typedef struct basin_train_task basin_train_task;
     X(descend) \
     X(data_convert) X(data_info) X(data_part) X(data_journal) X(data_get) \
     X(info) X(verify) X(bench) X(help)
+#define BASIN_NOUNS(X) \
+    X("image", "Pictures: learn them, fill in what is hidden") \
+    X("anomaly", "Networks: find the anomalous nodes") \
+    X("node", "Networks: classes of nodes") \
+    X("graph", "Sets of graphs: classes and values") \
+    X("zoo", "Published models, and whether their updates go down their energies") \
+    X("data", "Data of networks: fetch, convert, inspect, generate") \
+    X("", "Files, checks, measurements")
 /* clang-format on */
 #define BASIN_COMMAND_DECLARE(name) extern const basin_command basin_command_##name;
 BASIN_COMMANDS(BASIN_COMMAND_DECLARE)

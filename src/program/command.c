@@ -17,15 +17,8 @@
 #define ROW(name) &basin_command_##name,
 const basin_command *const basin_commands[] = {BASIN_COMMANDS(ROW) NULL};
 
-const basin_noun basin_nouns[] = {
-    {"image", "Pictures: learn them, fill in what is hidden"},
-    {"anomaly", "Networks: find the anomalous nodes"},
-    {"node", "Networks: classes of nodes"},
-    {"graph", "Sets of graphs: classes and values"},
-    {"zoo", "Published models, and whether their updates go down their energies"},
-    {"data", "Data of networks: fetch, convert, inspect, generate"},
-    {"", "Files, checks, measurements"},
-};
+#define NOUN(noun, summary) {noun, summary},
+const basin_noun basin_nouns[] = {BASIN_NOUNS(NOUN)};
 enum { GROUPS = sizeof basin_nouns / sizeof *basin_nouns };
 
 const basin_noun *basin_command_noun(const basin_command *command) {

@@ -3,28 +3,25 @@
 
 #include "tasks/common/run/settings.h"
 
-/* One row per task: a task NAME defines basin_NAME_task. */
-#define TASKS(X) X(image) X(anomaly) X(node) X(graphs)
-
-#define DECLARE(name) extern const basin_task_settings basin_##name##_task;
-TASKS(DECLARE)
+enum { TASKS = 16 }; /* named in a message, at most */
 
 static const basin_task_settings *find(const char *task) {
-#define ROW(name) &basin_##name##_task,
-    static const basin_task_settings *const known[] = {TASKS(ROW)};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!strcmp(known[i]->task, task)) return known[i];
-    return NULL;
+    const basin_preset_list *list = basin_presets;
+    while (list->task && strcmp(list->task, task) != 0) list++;
+    return list->settings;
 }
 
-#define NAME(name) " " #name
 basin_status basin_settings_new(basin_settings **settings, const char *task, const char *preset,
                                 basin_error *error) {
     const basin_task_settings *kind = find(task);
+    const char *known[TASKS + 1] = {NULL};
+    char list[200];
     *settings = NULL;
     if (kind) return basin_settings_make(settings, kind, preset, error);
-    return basin_fail(error, BASIN_BAD_VALUE,
-                      "there is no task '%.60s'; expected one of" TASKS(NAME), task);
+    for (int i = 0; i < TASKS && basin_presets[i].task; i++) known[i] = basin_presets[i].task;
+    basin_choices_print(list, sizeof list, known);
+    return basin_fail(error, BASIN_BAD_VALUE, "there is no task '%.60s'; expected one of %s", task,
+                      list);
 }
 
 const basin_setting *basin_setting_at(const char *task, int number) {

@@ -153,12 +153,13 @@ static inline basin_hopfield basin_hopfield_named(const char *name) {
 
 /* ---- a task's settings as a whole ---- */
 
-/* The presets of a task: share/basin/presets/TASK/NAME.json, which the build embeds
+/* The tasks and their presets: share/basin/presets/TASK/NAME.json, which the build embeds
  * (cmake/presets.cmake). "default" is the first and names every setting of the table; the others
- * name what differs from it. */
+ * name what differs from it. A task NAME defines basin_NAME_task. */
 typedef struct basin_preset_list {
     const char *task;                      /* NULL ends the lists */
     const char *const *name, *const *json; /* NULL-terminated */
+    const struct basin_task_settings *settings;
 } basin_preset_list;
 extern const basin_preset_list basin_presets[];
 

@@ -94,7 +94,7 @@ TEST(settings_are_read_from_words) {
 
 static const char *const names[] = {"default", NULL};
 static const char *const texts[] = {"{\"arch\": \"vit\"}", NULL};
-static const basin_preset_list presets = {"sample", names, texts};
+static const basin_preset_list presets = {"sample", names, texts, NULL};
 static basin_status fits(const void *values, basin_error *error) {
     (void)values, (void)error;
     return BASIN_OK;
