@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/library.h"
+#include "basin/random.h"
 #include "program/nodes.h"
 
 typedef struct options {
@@ -10,7 +11,7 @@ typedef struct options {
     const char *labels, *model, *part, *rivals, *split, *threshold_for;
     int64_t first, runs, split_seed;
     double ratio;
-    bool no_baselines, unseen, unsupervised;
+    bool no_baselines, no_edges, shuffle_edges, unseen, unsupervised;
 } options;
 #define OPTIONS options
 
@@ -39,6 +40,8 @@ static const basin_option anomaly_table[] = {
                   .initial = -1),
     BASIN_TEXT(rivals, 0, "rivals", "LIST", .needs = "model= unsupervised=off in-context=off"),
     BASIN_FLAG(no_baselines, "no-baselines", .needs = "model= unsupervised=off", .more = true),
+    BASIN_FLAG(no_edges, "no-edges", .needs = "model= unsupervised=off in-context=off"),
+    BASIN_FLAG(shuffle_edges, "shuffle-edges", .needs = "model= unsupervised=off in-context=off"),
     BASIN_NODES_OPTIONS,
 };
 
@@ -56,7 +59,8 @@ enum {
     TREES,
     NETWORK,
     RIVALS,
-    MAX_RIVALS = 16,
+    MAX_RIVALS = 20,
+    GAINS = 100, /* rows of differences begin here */
 };
 
 typedef struct figures {
@@ -80,9 +84,10 @@ typedef struct eval {
     char title[100], trained_on[200]; /* of the detector */
     int64_t trained, validated;       /* nodes judged that took part in training; -1: not known */
     int64_t parameters;
-    basin_context *context; /* of --in-context; or NULL */
-    int64_t labels[2];      /* stored there, by class */
-    double *scores;         /* [N] of a back-test */
+    basin_context *context;         /* of --in-context; or NULL */
+    int64_t labels[2];              /* stored there, by class */
+    basin_network *bare, *shuffled; /* of --no-edges, --shuffle-edges; or NULL */
+    double *scores;                 /* [N] of a back-test */
     /* of a back-test */
     const char *judged; /* what was judged, in words */
     int64_t left_out;   /* because they were seen */
@@ -99,7 +104,9 @@ static figures *figures_of(const eval *b, int model, int64_t run) {
 
 /* ---- rivals ---- */
 
-static const char family[] = "rival-", xgboost[] = "xgboost"; /* not a preset */
+/* Besides presets: XGBoost, and the detector where the edges are not what they were. */
+static const char family[] = "rival-", xgboost[] = "xgboost", bare[] = "no edges",
+                  shuffled[] = "edges shuffled";
 static const char trained_default[] = "trained default";
 
 /* A preset's name without the family; NULL for a preset that is not a rival. */
@@ -218,6 +225,41 @@ static basin_status take_split(eval *b, int64_t i, basin_error *error) {
     return BASIN_OK;
 }
 
+/* ---- do edges help? ---- */
+
+/* The network with no edges, or with those of node i at another node: what each has stays. */
+static basin_status change_edges(basin_network **copy, const basin_network *n, bool shuffle,
+                                 basin_error *error) {
+    basin_random random = basin_random_start(0, 1, 0);
+    BASIN_SCRATCH_RAW(int64_t, node, n->nodes, "an evaluation", error);
+    for (int64_t i = 0; i < n->nodes; i++) node[i] = i;
+    for (int64_t i = n->nodes - 1; i > 0 && shuffle; i--) {
+        int64_t other = (int64_t)basin_random_below(&random, (uint64_t)i + 1), own = node[i];
+        node[i] = node[other], node[other] = own;
+    }
+    BASIN_TRY(basin_network_induce(copy, n, node, n->nodes, error));
+    basin_network *c = *copy;
+    for (int r = 0; r < c->relations && !shuffle; r++) {
+        memset(c->relation[r].row, 0, (size_t)(n->nodes + 1) * sizeof *c->relation[r].row);
+        c->relation[r].edges = 0;
+    }
+    if (n->feature)
+        memcpy(c->feature, n->feature, (size_t)(n->nodes * n->features) * sizeof *c->feature);
+    memcpy(c->label, n->label, (size_t)n->nodes * sizeof *c->label);
+    basin_names_free(&c->id);
+    BASIN_TRY(basin_names_copy(&c->id, &n->id, error));
+    return basin_network_find_order(c, error);
+}
+
+static basin_status add_changed(eval *b, basin_error *error) {
+    const basin_network *n = b->use.network;
+    if (b->o->no_edges) BASIN_TRY(change_edges(&b->bare, n, false, error));
+    if (b->o->shuffle_edges) BASIN_TRY(change_edges(&b->shuffled, n, true, error));
+    if (b->bare) b->rival[b->rivals++] = bare;
+    if (b->shuffled) b->rival[b->rivals++] = shuffled;
+    return BASIN_OK;
+}
+
 /* ---- one model on one split ---- */
 
 static bool is_shown(const eval *b, int model) {
@@ -300,11 +342,17 @@ static basin_status measure(eval *b, basin_error *error) {
                                   BASIN_SPLIT_TEST, error);
 }
 
+/* What a model is trained and tested on. */
+static const basin_network *network_of(const eval *b, int number) {
+    const char *name = number < b->first_rival ? NULL : b->rival[number - b->first_rival];
+    return name == bare ? b->bare : name == shuffled ? b->shuffled : b->use.network;
+}
+
 static basin_status train(basin_nodes_model **model, basin_training_result *outcome, eval *b,
                           int number, int64_t seed, const basin_training_options *training,
                           basin_error *error) {
-    basin_nodes_data data = {.network = b->use.network, .part = b->part};
-    int rival = number - b->first_rival;
+    basin_nodes_data data = {.network = network_of(b, number), .part = b->part};
+    int rival = data.network == b->use.network ? number - b->first_rival : -1;
     basin_settings *settings = b->o->settings;
     if (rival >= 0)
         BASIN_TRY(basin_settings_new(&settings, b->o->command->task, b->rival[rival], error));
@@ -437,7 +485,10 @@ static const char *model_name(const eval *b, int model) {
 }
 
 static bool figure(double *value, const void *context, int model, const char *measure, int64_t i) {
-    *value = 100 * basin_score_get(&figures_of(context, model, i)->test, measure);
+    int row = model < GAINS ? model : model - GAINS; /* or what the detector has beyond the row */
+    *value = 100 * basin_score_get(&figures_of(context, row, i)->test, measure);
+    if (model != row)
+        *value = 100 * basin_score_get(&figures_of(context, DETECTOR, i)->test, measure) - *value;
     return true;
 }
 
@@ -506,6 +557,24 @@ static void note_seen(basin_record *r, int64_t trained, int64_t validated, const
         basin_record_note(r, "none of them took part in training");
 }
 
+/* What the detector has beyond one of its parts, the edges, or a rival, run by run. */
+static void note_gain(basin_record *r, const eval *b, int model) {
+    static const char *const of[] = {"", "the networks, over trees only",
+                                     "the trees, over networks only"};
+    const char *name = b->rival[model < b->first_rival ? 0 : model - b->first_rival];
+    basin_spread s = spread_of(b, GAINS + model, "auprc");
+    char what[120], interval[80] = "";
+    snprintf(what, sizeof what, "%s%.60s",
+             model < b->first_rival             ? of[model]
+             : name == bare || name == shuffled ? "the edges, over "
+                                                : "the detector, over ",
+             model < b->first_rival ? "" : name);
+    if (s.has_interval)
+        snprintf(interval, sizeof interval, " (95 %% interval %+.2f to %+.2f)", s.interval[0],
+                 s.interval[1]);
+    basin_record_note(r, "gain of %s: AUPRC %+.2f%s", what, s.mean, interval);
+}
+
 static void put_result(basin_record *r, const eval *b) {
     options *o = b->o;
     basin_record_fields(r, ".data=%s;.split=%s", b->use.network->path,
@@ -537,6 +606,9 @@ static void put_result(basin_record *r, const eval *b) {
     for (int m = 0; m < b->models; m++)
         if (is_shown(b, m)) put_model(r, b, m);
     basin_record_end(r);
+    for (int m = 1; m < b->models && !b->classes && !b->context && !o->model; m++)
+        if (is_shown(b, m) && !(m >= b->first_rival && m - b->first_rival < b->plain))
+            note_gain(r, b, m);
 }
 
 /* ---- running ---- */
@@ -578,6 +650,7 @@ static basin_status prepare(eval *b, basin_error *error) {
     BASIN_TRY(plan_splits(b, o->model ? 1 : o->runs, error));
     if (!b->classes) note_ratio(b);
     BASIN_TRY(parse_rivals(b, o->rivals, error));
+    BASIN_TRY(add_changed(b, error));
     if (!b->classes) BASIN_TRY(name_detector(b, error));
     b->first_rival = b->classes ? 1 : RIVALS;
     b->models = b->first_rival + b->rivals;
@@ -788,6 +861,8 @@ static void close_eval(void *context) {
     eval *b = context;
     BASIN_FREE(b->part, b->figures, b->splits.value, b->scores);
     basin_context_close(b->context);
+    basin_network_close(b->bare);
+    basin_network_close(b->shuffled);
     basin_nodes_use_close(&b->use);
 }
 

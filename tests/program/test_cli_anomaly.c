@@ -172,6 +172,22 @@ TEST(eval_prints_rivals) {
                  1, "'xgboost' twice");
 }
 
+/* Two rows say what edges are worth; what each node has by itself stays. */
+TEST(eval_measures_what_edges_are_worth) {
+    static const char line[] = "anomaly eval accounts.csv transfers.csv " QUICK
+                               " --runs 2 --trees 0 --no-baselines --no-edges --shuffle-edges";
+    cJSON *tree = run_json(run(state, "%s --json", line));
+    assert_string_equal(json_at(tree, "models.1.model")->valuestring, "no edges");
+    assert_string_equal(json_at(tree, "models.2.model")->valuestring, "edges shuffled");
+    double with = json_number(tree, "models.0.auprc.0");
+    double without = json_number(tree, "models.1.auprc.0");
+    assert_true(json_number(tree, "models.2.auprc.0") < with && without < with);
+    const program *p = run_ok(state, "%s -q", line);
+    char gain[60];
+    snprintf(gain, sizeof gain, "gain of the edges, over no edges: AUPRC %+.1f", with - without);
+    assert_contains(p->out, gain);
+}
+
 /* Trees read the labels: without trees there is nobody to. */
 TEST(labels_want_trees) {
     assert_error(run(state,
