@@ -242,6 +242,23 @@ def test_transforms():
     assert torch.allclose(batched, torch.func.hessian(other)(one))
 
 
+@pytest.mark.parametrize("how", ["hessian", "jacrev", "forward"])
+def test_third_derivatives_by_transforms(how):
+    f = torch.func
+    third = {
+        "hessian": lambda g: f.grad(lambda x: f.hessian(g)(x).pow(2).sum()),
+        "jacrev": lambda g: f.jacrev(f.jacrev(f.jacrev(g))),
+        "forward": lambda g: f.jacrev(f.hessian(g)),
+    }[how]
+    q, k, v = (random(1, 2, 5, 4, grad=False) for _ in range(3))
+
+    def loss(function):
+        return lambda x: function(x * q[0, 0, 0, 0] + q, k + x, v * x).pow(2).sum()
+
+    x = random(4, grad=False)
+    torch.testing.assert_close(third(loss(attention))(x), third(loss(usual))(x))
+
+
 def test_third_derivatives():
     torch.manual_seed(5)
     operands = random(1, 2, 3, 2), random(1, 1, 3, 2), random(1, 1, 3, 2)

@@ -515,22 +515,21 @@ class _Second(torch.autograd.Function):
 
     @staticmethod
     def _through_formula(ctx, saved, cotangents, needs):
-        again = torch.is_grad_enabled()
-        with torch.enable_grad():
-            requested = [i for i, need in enumerate(needs) if need]
-            # Operands of only the formula: they may be one tensor, or depend on each other.
-            operands = [
-                x if x is None else x.view_as(x) if again else x.detach().requires_grad_()
-                for x in _Second._real(saved)
-            ]
-            found = _Second._formula(ctx, saved[4], operands)
-            pairs = [(x, c.to(x.dtype)) for x, c in zip(found, cotangents)
-                     if c is not None and torch.is_tensor(x)]  # fmt: skip
-            total = sum((x * c).sum() for x, c in pairs)
-            made = torch.autograd.grad(
-                total, [operands[i] for i in requested], create_graph=again, allow_unused=True
-            )
-        grads = [None] * 10
+        # By torch.func, which differentiates at a level of its own: inside vmap of a transform
+        # nothing requires a gradient of torch.autograd's.
+        operands, requested = _Second._real(saved), [i for i, need in enumerate(needs) if need]
+        there = [i for i, c in enumerate(cotangents) if c is not None]
+
+        def function(*some):
+            changed = dict(zip(requested, some))
+            every = [changed.get(i, x) for i, x in enumerate(operands)]
+            found = _Second._formula(ctx, saved[4], every)
+            made = ((found[i], cotangents[i]) for i in there)
+            return [x if torch.is_tensor(x) else torch.zeros_like(c) for x, c in made]
+
+        found, back = torch.func.vjp(function, *(operands[i] for i in requested))
+        given = (cotangents[i] for i in there)
+        grads, made = [None] * 10, back([c.to(x.dtype) for x, c in zip(found, given)])
         for i, x in zip(requested, made):
             grads[i] = x
         return grads
