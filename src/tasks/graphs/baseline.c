@@ -44,7 +44,7 @@ static basin_status run(basin_graphs_baseline_result *result, basin_graphs_model
     BASIN_TRY(measure(&result->constant, m, output, set, fold, error));
     if (!set->node_labels || set->task == BASIN_GRAPHS_NODE_CLASSES) return BASIN_OK;
     result->name[1] = "kernel ridge regression on counted neighbourhoods";
-    BASIN_TRY(basin_graphs_near_fit(m, set, fold, 0, NULL, error));
+    BASIN_TRY(basin_graphs_near_fit(m, set, fold, 0, NULL, NULL, error));
     m->near.share = 1;
     BASIN_TRY(
         basin_graphs_near_add(output, NULL, NULL, m, set, fold->item[2], fold->count[2], error));

@@ -2,8 +2,9 @@
  * probabilities, the weight of the memory of molecules, and the distribution of errors. The last
  * gives conformal intervals of values (quantiles of absolute errors) and sets of classes (a set
  * contains a class unless few graphs of that class had as low a probability; it always contains the
- * most likely class). Members with different validation graphs each predict only their own: the
- * mean of the members is better, so that intervals cover too much rather than too little. */
+ * most likely class); where there is a memory, from graphs that were about as near to training.
+ * Members with different validation graphs each predict only their own: the mean of the members is
+ * better, so that intervals cover too much rather than too little. */
 #include "base/bundle.h"
 #include "base/sort.h"
 #include "tasks/graphs/graphs.h"
@@ -47,7 +48,7 @@ typedef struct trial {
     const basin_graphset *set;
     const int64_t *graph;
     int64_t count, members;
-    const float *given, *held;
+    const float *given, *held, *nearest;
     float *row;   /* [C] */
     float *mean;  /* [C] */
     double *loss; /* [SHARES + 2, count] losses per graph: of the last prediction, then by share */
@@ -153,21 +154,41 @@ static int64_t judge(float *score, const trial *t, int64_t i, int64_t c) {
     return is_value(t->m) || y > 0 ? c : -1;
 }
 
+/* A score, and how near the graph was; ties go by the graph's place, which says nothing of scores.
+ */
+typedef struct scored {
+    float near, score;
+    int64_t at;
+} scored;
+
+static int by_nearness(const void *a, const void *b) {
+    const scored *x = a, *y = b;
+    return x->near != y->near ? BASIN_COMPARE(x->near, y->near) : BASIN_COMPARE(x->at, y->at);
+}
+
 static basin_status keep_scores(basin_graphs_calibration *to, const trial *t, double share,
                                 basin_error *error) {
-    int64_t lists = basin_graphs_columns(t->m) * (t->m->binary ? 2 : 1),
-            columns = basin_graphs_columns(t->m);
-    float score;
+    int64_t columns = basin_graphs_columns(t->m), lists = columns * (t->m->binary ? 2 : 1), n = 0;
+    scored own = {0};
     BASIN_TRY(BASIN_NEW(&to->start, lists + 1, confidence, error));
     BASIN_TRY(BASIN_NEW_RAW(&to->score, t->count * columns, confidence, error));
+    if (t->nearest) BASIN_TRY(BASIN_NEW_RAW(&to->near, t->count * columns, confidence, error));
+    BASIN_SCRATCH_RAW(scored, all, t->count, confidence, error);
     for (int64_t l = 0; l < lists; l++) {
         int64_t count = 0;
-        for (int64_t i = 0; i < t->count; i++)
-            if (predict(t, i, to->temperature, share) &&
-                judge(&score, t, i, t->m->binary ? l / 2 : l) == l)
-                to->score[to->start[l] + count++] = score;
-        qsort(to->score + to->start[l], (size_t)count, sizeof *to->score, basin_compare_float);
-        to->start[l + 1] = to->start[l] + count;
+        for (int64_t i = 0; i < t->count; i++) {
+            if (!predict(t, i, to->temperature, share) ||
+                judge(&own.score, t, i, t->m->binary ? l / 2 : l) != l)
+                continue;
+            own.at = i, own.near = t->nearest ? t->nearest[i] : 0;
+            all[count++] = own;
+        }
+        qsort(all, (size_t)count, sizeof *all, by_nearness);
+        for (int64_t i = 0; i < count; i++, n++) {
+            to->score[n] = all[i].score;
+            if (to->near) to->near[n] = all[i].near;
+        }
+        to->start[l + 1] = n;
     }
     to->lists = lists;
     return BASIN_OK;
@@ -175,14 +196,15 @@ static basin_status keep_scores(basin_graphs_calibration *to, const trial *t, do
 
 basin_status basin_graphs_calibration_fit(basin_graphs_model *m, const basin_graphset *set,
                                           const int64_t *graph, int64_t count, float *given,
-                                          int64_t members, const float *held, basin_error *error) {
+                                          int64_t members, const float *held, const float *nearest,
+                                          basin_error *error) {
     basin_graphs_calibration *to = &m->calibration;
     basin_graphs_calibration_free(to);
     to->temperature = 1;
     if (!count || m->target == BASIN_GRAPHS_NODE_CLASSES) return BASIN_OK;
     BASIN_SCRATCH(float, row, 2 * m->outputs, confidence, error);
     BASIN_SCRATCH(double, loss, (SHARES + 2) * count, confidence, error);
-    trial t = {m, set, graph, count, members, given, held, row, row + m->outputs, loss};
+    trial t = {m, set, graph, count, members, given, held, nearest, row, row + m->outputs, loss};
     choose(&to->temperature, &m->near.share, &t);
     BASIN_TRY(keep_scores(to, &t, m->near.share, error));
     for (int64_t i = 0; i < count; i++) { /* row i is not read any more by then */
@@ -193,18 +215,38 @@ basin_status basin_graphs_calibration_fit(basin_graphs_model *m, const basin_gra
 }
 
 void basin_graphs_calibration_free(basin_graphs_calibration *calibration) {
-    BASIN_FREE(calibration->start, calibration->score);
+    BASIN_FREE(calibration->start, calibration->score, calibration->near);
     *calibration = (basin_graphs_calibration){0};
 }
 
 /* ---- intervals and sets ---- */
 
-/* The smallest score that `coverage` of the predictions do not exceed; infinite where there are too
- * few. */
-static double quantile(const basin_graphs_calibration *calibration, int64_t list, double coverage) {
-    int64_t first = calibration->start[list], n = calibration->start[list + 1] - first;
+/* How many scores around a graph's similarity to training say how wrong a prediction may be: a
+ * quarter of them, in bounds, and twice what the coverage needs. */
+enum { FEW = 60, MANY = 200 };
+static int64_t count_around(int64_t scores, double coverage) {
+    int64_t around = basin_int_min(basin_int_max(scores / 4, FEW), MANY);
+    return basin_int_min(basin_int_max(around, (int64_t)(2 / (1 - coverage))), scores);
+}
+
+/* The smallest score that `coverage` of the predictions do not exceed, among graphs as near to
+ * training as this one; infinite where there are too few. `work` [MANY or what the coverage needs].
+ */
+static double quantile(const basin_graphs_calibration *calibration, int64_t list, double coverage,
+                       const float *nearest, float *work) {
+    int64_t first = calibration->start[list], n = calibration->start[list + 1] - first, begin = 0;
+    if (calibration->near && nearest) {
+        const float *near = calibration->near + first;
+        int64_t around = count_around(n, coverage);
+        while (begin + around<n && * nearest - near[begin]> near[begin + around] - *nearest)
+            begin++;
+        n = around;
+    }
     int64_t k = (int64_t)ceil((double)(n + 1) * coverage - 1e-9);
-    return k > n ? INFINITY : (double)calibration->score[first + (k > 0 ? k - 1 : 0)];
+    if (k > n) return INFINITY;
+    memcpy(work, calibration->score + first + begin, (size_t)n * sizeof *work);
+    qsort(work, (size_t)n, sizeof *work, basin_compare_float);
+    return (double)work[k > 0 ? k - 1 : 0];
 }
 
 static bool is_likeliest(const float *p, int64_t c, int64_t columns) {
@@ -213,36 +255,43 @@ static bool is_likeliest(const float *p, int64_t c, int64_t columns) {
     return true;
 }
 
-void basin_graphs_calibration_bound(float *low, float *high, const float *predicted, int64_t rows,
-                                    const basin_graphs_model *m, double coverage) {
+basin_status basin_graphs_calibration_bound(float *low, float *high, const float *predicted,
+                                            const float *nearest, int64_t rows,
+                                            const basin_graphs_model *m, double coverage,
+                                            basin_error *error) {
+    const basin_graphs_calibration *own = &m->calibration;
     int64_t columns = basin_graphs_columns(m);
     double share = coverage > 0 ? coverage : 0.9;
-    for (int64_t i = 0; i < rows * columns && m->calibration.lists; i++) {
+    BASIN_SCRATCH_RAW(float, work, own->lists ? own->start[own->lists] + 1 : 1, confidence, error);
+    for (int64_t i = 0; i < rows * columns && own->lists; i++) {
         int64_t c = i % columns;
+        const float *near = nearest ? &nearest[i / columns] : NULL;
         double p = (double)predicted[i];
-        double q = quantile(&m->calibration, m->binary ? 2 * c : c, share);
+        double q = quantile(own, m->binary ? 2 * c : c, share, near, work);
         if (is_value(m)) {
             low[i] = (float)(p - q), high[i] = (float)(p + q);
         } else if (m->binary) {
             low[i] = p <= q || p < 0.5;
-            high[i] = 1 - p <= quantile(&m->calibration, 2 * c + 1, share) || p >= 0.5;
+            high[i] = 1 - p <= quantile(own, 2 * c + 1, share, near, work) || p >= 0.5;
         } else {
             low[i] = high[i] = 1 - p <= q || is_likeliest(predicted + i - c, c, columns);
         }
     }
+    return BASIN_OK;
 }
 
 basin_status basin_graphs_calibration_measure(basin_graphs_measures *measures,
-                                              const float *predicted, const basin_graphset *set,
-                                              const int64_t *graph, int64_t count,
-                                              const basin_graphs_model *m, double coverage,
-                                              basin_error *error) {
+                                              const float *predicted, const float *nearest,
+                                              const basin_graphset *set, const int64_t *graph,
+                                              int64_t count, const basin_graphs_model *m,
+                                              double coverage, basin_error *error) {
     int64_t columns = basin_graphs_columns(m), cells = count * columns;
     double known = 0, right = 0, size = 0;
     measures->coverage = measures->width = NAN;
     if (!m->calibration.lists || m->target == BASIN_GRAPHS_NODE_CLASSES) return BASIN_OK;
     BASIN_SCRATCH(float, bound, 2 * cells, confidence, error);
-    basin_graphs_calibration_bound(bound, bound + cells, predicted, count, m, coverage);
+    BASIN_TRY(basin_graphs_calibration_bound(bound, bound + cells, predicted, nearest, count, m,
+                                             coverage, error));
     for (int64_t i = 0; i < cells; i++) {
         double y = basin_graphs_truth(set, graph[i / columns], i % columns);
         double low = (double)bound[i], high = (double)bound[cells + i];

@@ -158,12 +158,14 @@ static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t n
     bool values = set->task == BASIN_GRAPHS_VALUES,
          near = basin_graphs_near_serves(p->settings, set);
     BASIN_SCRATCH(float, held, f->count[1] * m->outputs, "outputs", error);
-    if (near) BASIN_TRY(basin_graphs_near_fit(m, set, f, 1, held, error));
+    BASIN_SCRATCH(float, nearest, f->count[1] + f->count[2], "outputs", error);
+    if (near) BASIN_TRY(basin_graphs_near_fit(m, set, f, 1, held, nearest, error));
     if (set->task == BASIN_GRAPHS_NODE_CLASSES)
         average(work->given[1], rows_of(p, number, 1) * m->outputs, p->spec.members);
     else
         BASIN_TRY(basin_graphs_calibration_fit(m, set, f->item[1], f->count[1], work->given[1],
-                                               p->spec.members, near ? held : NULL, error));
+                                               p->spec.members, near ? held : NULL,
+                                               near ? nearest : NULL, error));
     for (int part = 1; part < 3; part++) {
         int64_t rows = rows_of(p, number, part), cells = rows * m->outputs;
         float *given = work->given[part];
@@ -172,15 +174,16 @@ static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t n
         for (int64_t i = 0; i < cells && !values; i++)
             given[i] = (float)log(fmax((double)given[i], 1e-30));
         if (part == 2)
-            BASIN_TRY(
-                basin_graphs_near_add(given, NULL, NULL, m, set, f->item[2], f->count[2], error));
+            BASIN_TRY(basin_graphs_near_add(given, nearest + f->count[1], NULL, m, set, f->item[2],
+                                            f->count[2], error));
         BASIN_TRY(basin_graphs_measure(part == 1 ? &result->validation : &result->test, given, set,
                                        f->item[part], f->count[part], m->outputs, work->scale,
                                        error));
         for (int64_t i = 0; i < rows && !values; i++)
             basin_graphs_softmax(given + i * m->classes, given + i * m->outputs, m->classes);
     }
-    return basin_graphs_calibration_measure(&result->test, work->given[2], set, f->item[2],
+    return basin_graphs_calibration_measure(&result->test, work->given[2],
+                                            near ? nearest + f->count[1] : NULL, set, f->item[2],
                                             f->count[2], m, 0, error);
 }
 

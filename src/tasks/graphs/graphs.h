@@ -154,7 +154,9 @@ typedef struct basin_graphs_calibration {
     int64_t lists;      /* of how wrong predictions were: of values one per column, of classes one
                            per class, of yes or no two per column; 0: not known */
     int64_t *start;     /* [lists + 1] */
-    float *score;       /* [start[lists]] ascending in each list */
+    float *score;       /* [start[lists]] */
+    float *near;        /* [start[lists]] how near each graph was to the nearest training graph,
+                           ascending in each list; NULL: not known, scores ascend */
 } basin_graphs_calibration;
 
 struct basin_graphs_model {
@@ -285,10 +287,11 @@ bool basin_graphs_near_serves(const basin_graphs_settings *settings, const basin
 double basin_graphs_near_usual(const basin_graphs_model *model);
 /* Fits it to the graphs of the first fold, including those for validation. `held` (may be NULL)
  * receives, for the validation graphs of each fold in turn, [graphs, C], the predictions of a
- * memory without those of their fold; NaN where the memory does not have the graph. */
+ * memory without those of their fold, and `nearest` (with it) [graphs] their similarity to the
+ * nearest of that memory; NaN where the memory does not have the graph. */
 basin_status basin_graphs_near_fit(basin_graphs_model *model, const basin_graphset *set,
                                    const basin_fold *fold, int64_t folds, float *held,
-                                   basin_error *error);
+                                   float *nearest, basin_error *error);
 /* Mixes it into outputs [count, C]. `nearest` [count], the similarity to the nearest training
  * molecule, and `at` [count], its place, may be NULL. */
 basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *at,
@@ -309,26 +312,30 @@ basin_status basin_graphs_substitute(basin_graphs_explanation *e, basin_graphs_m
 
 /* Chooses the temperature and the memory's share by validation graphs, and keeps how wrong
  * predictions of these are. `given` [members, count, C] are probabilities or values of members that
- * were not trained on them, `held` the memory's (NULL: there is none); the predictions go to
- * `given` [count, C]. */
+ * were not trained on them, `held` the memory's and `nearest` how near they are to it (NULL: there
+ * is none); the predictions go to `given` [count, C]. */
 basin_status basin_graphs_calibration_fit(basin_graphs_model *model, const basin_graphset *set,
                                           const int64_t *graph, int64_t count, float *given,
-                                          int64_t members, const float *held, basin_error *error);
+                                          int64_t members, const float *held, const float *nearest,
+                                          basin_error *error);
 /* Whether fewer than 5 of these graphs are of another class than the commonest (of yes or no in
  * several columns: cells): too few to choose anything by. */
 bool basin_graphs_one_sided(const basin_graphs_model *model, const basin_graphset *set,
                             const int64_t *graph, int64_t count);
 /* Divides logits of `rows` probabilities, or of outputs of classes where `logits`. */
 void basin_graphs_temper(float *output, int64_t rows, const basin_graphs_model *model, bool logits);
-/* Intervals or sets of predictions [rows, columns]; see basin_graphs_predict_result. */
-void basin_graphs_calibration_bound(float *low, float *high, const float *predicted, int64_t rows,
-                                    const basin_graphs_model *model, double coverage);
+/* Intervals or sets of predictions [rows, columns]; see basin_graphs_predict_result. `nearest`
+ * [rows] is the similarity to the nearest training graph; NULL: not known. */
+basin_status basin_graphs_calibration_bound(float *low, float *high, const float *predicted,
+                                            const float *nearest, int64_t rows,
+                                            const basin_graphs_model *model, double coverage,
+                                            basin_error *error);
 /* Coverage and width, into measures. */
 basin_status basin_graphs_calibration_measure(basin_graphs_measures *measures,
-                                              const float *predicted, const basin_graphset *set,
-                                              const int64_t *graph, int64_t count,
-                                              const basin_graphs_model *model, double coverage,
-                                              basin_error *error);
+                                              const float *predicted, const float *nearest,
+                                              const basin_graphset *set, const int64_t *graph,
+                                              int64_t count, const basin_graphs_model *model,
+                                              double coverage, basin_error *error);
 void basin_graphs_calibration_free(basin_graphs_calibration *calibration);
 
 /* 0 .. count - 1, from `first` on; free it. */

@@ -483,9 +483,9 @@ typedef struct array {
     basin_dtype dtype;
     int64_t *count, more, columns; /* columns 0: a vector */
 } array;
-enum { SEEN = 0, KNOWN = 2, ARRAYS = 8 };
+enum { SEEN = 0, KNOWN = 2, ARRAYS = 9 };
 
-static void list_arrays(array list[ARRAYS], basin_graphs_model *m, int64_t items[2]) {
+static void list_arrays(array list[ARRAYS], basin_graphs_model *m, int64_t items[3]) {
     const array all[ARRAYS] = {
         {m->seen_as_written ? "seen.train" : "seen.trained", (void **)&m->seen[0].print, BASIN_I64,
          &m->seen[0].count, 0, 0},
@@ -497,6 +497,7 @@ static void list_arrays(array list[ARRAYS], basin_graphs_model *m, int64_t items
         {"near.name", (void **)&m->near.name, BASIN_U8, &m->near.names, 0, 0},
         {"conformal.start", (void **)&m->calibration.start, BASIN_I64, &m->calibration.lists, 1, 0},
         {"conformal.score", (void **)&m->calibration.score, BASIN_F32, &items[1], 0, 0},
+        {"conformal.near", (void **)&m->calibration.near, BASIN_F32, &items[2], 0, 0},
     };
     memcpy(list, all, sizeof all);
 }
@@ -506,8 +507,8 @@ static basin_shape array_shape(const array *a, int64_t rows) {
 }
 
 static basin_status write_arrays(basin_bundle *bundle, basin_graphs_model *m, basin_error *error) {
-    int64_t items[2] = {m->near.start ? m->near.start[m->near.count] : 0,
-                        m->calibration.start ? m->calibration.start[m->calibration.lists] : 0};
+    int64_t scores = m->calibration.start ? m->calibration.start[m->calibration.lists] : 0;
+    int64_t items[3] = {m->near.start ? m->near.start[m->near.count] : 0, scores, scores};
     array list[ARRAYS];
     list_arrays(list, m, items);
     for (const array *a = list; a < list + ARRAYS; a++)
@@ -518,7 +519,7 @@ static basin_status write_arrays(basin_bundle *bundle, basin_graphs_model *m, ba
 }
 
 /* Arrays first .. end - 1; older files lack some. */
-static basin_status read_arrays(basin_graphs_model *m, int64_t items[2], int first, int end,
+static basin_status read_arrays(basin_graphs_model *m, int64_t items[3], int first, int end,
                                 const basin_bundle *bundle, basin_error *error) {
     array list[ARRAYS];
     list_arrays(list, m, items);
@@ -541,7 +542,7 @@ static basin_status read_arrays(basin_graphs_model *m, int64_t items[2], int fir
 basin_status basin_graphs_seen_read(basin_graphs_model *m, const basin_bundle *bundle,
                                     basin_error *error) {
     m->seen_as_written = basin_bundle_find(bundle, "seen.train");
-    BASIN_TRY(read_arrays(m, (int64_t[2]){0}, SEEN, KNOWN, bundle, error));
+    BASIN_TRY(read_arrays(m, (int64_t[3]){0}, SEEN, KNOWN, bundle, error));
     for (int part = 0; part < 2; part++)
         if (m->seen[part].count)
             qsort(m->seen[part].print, (size_t)m->seen[part].count, 8, basin_compare_int64);
@@ -553,7 +554,7 @@ static basin_status read_known(basin_graphs_model *m, const basin_bundle *bundle
                                basin_error *error) {
     basin_graphs_near *near = &m->near;
     basin_graphs_calibration *c = &m->calibration;
-    int64_t items[2] = {0}, ends = 0;
+    int64_t items[3] = {0}, ends = 0;
     BASIN_TRY(read_arrays(m, items, KNOWN, ARRAYS, bundle, error));
     for (int64_t i = 0; i < near->names; i++) ends += !near->name[i];
     bool memory = near->start && near->feature && near->weight &&
@@ -561,7 +562,8 @@ static basin_status read_known(basin_graphs_model *m, const basin_bundle *bundle
                   m->target != BASIN_GRAPHS_NODE_CLASSES &&
                   (!near->names || (ends == near->count && !near->name[near->names - 1]));
     bool lists = c->start && c->score && basin_starts_rise(c->start, c->lists, items[1]) &&
-                 c->lists == basin_graphs_columns(m) * (m->binary ? 2 : 1);
+                 c->lists == basin_graphs_columns(m) * (m->binary ? 2 : 1) &&
+                 (!c->near || items[2] == items[1]);
     if ((near->start && !memory) || (c->start && !lists))
         return basin_fail(error, BASIN_BAD_FILE, "%s: '%s' do not fit the model",
                           basin_bundle_path(bundle),

@@ -168,13 +168,20 @@ static double bounded(const basin_graphs_model *m, double value) {
 }
 
 /* Predicts the validation molecules of one part by a memory without them. */
-static void hold_out(float *held, rows *l, const basin_graphs_model *m, const basin_fold *f,
-                     int32_t *row, uint8_t *hidden) {
+static void hold_out(float *held, float *nearest, rows *l, const basin_graphs_model *m,
+                     const basin_fold *f, int32_t *row, uint8_t *hidden) {
     int64_t n = l->t.rows->count, C = m->outputs;
     for (int64_t g = 0; g < l->set->graphs; g++) row[g] = -1;
     for (int64_t i = 0; i < n; i++) row[l->graph[i]] = (int32_t)i, hidden[i] = 0;
     for (int64_t i = 0; i < f->count[1]; i++)
         if (row[f->item[1][i]] >= 0) hidden[row[f->item[1][i]]] = 1;
+    for (int64_t i = 0; i < f->count[1]; i++) {
+        int32_t own = row[f->item[1][i]];
+        float max = 0;
+        for (int64_t k = 0; own >= 0 && k < n; k++)
+            if (!hidden[k]) max = fmaxf(max, l->t.cell[own * n + k]);
+        nearest[i] = own < 0 ? NAN : m->near.width > 0 ? 1 + (float)m->near.width * logf(max) : max;
+    }
     for (int64_t c = 0; c < C; c++) {
         double mean = solve_column(l, c, hidden);
         l->t.from = l->y + n, l->t.to = l->y + 2 * n;
@@ -208,7 +215,7 @@ static basin_status name_all(basin_graphs_near *near, const basin_graphset *set,
 
 basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *set,
                                    const basin_fold *fold, int64_t parts, float *held,
-                                   basin_error *error) {
+                                   float *nearest, basin_error *error) {
     int64_t all = fold->count[0] + fold->count[1], n = 0, C = m->outputs;
     basin_graphs_near *near = &m->near;
     BASIN_SCRATCH_RAW(int64_t, graph, all, memory, error);
@@ -228,8 +235,10 @@ basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *
     rows l = {set, graph, {.rows = near, .columns = near, .cell = cell}, y};
     basin_parallel_for(fill_rows, &l.t, n, 16, 0);
     for (int64_t i = 0; i < n * n; i++) cell[i] = (float)kernel(near, (double)cell[i]);
-    for (int64_t k = 0; held && k < parts; held += C * fold[k++].count[1])
-        hold_out(held, &l, m, &fold[k], row, hidden);
+    for (int64_t k = 0; held && k < parts; k++) {
+        hold_out(held, nearest, &l, m, &fold[k], row, hidden);
+        held += C * fold[k].count[1], nearest += fold[k].count[1];
+    }
     for (int64_t c = 0; c < C; c++) {
         near->weight[n * C + c] = (float)solve_column(&l, c, NULL);
         for (int64_t i = 0; i < n; i++) near->weight[i * C + c] = (float)y[n + i];

@@ -235,6 +235,7 @@ static basin_status calibrate(job *j, basin_error *error) {
     for (int64_t k = 0; k < members; k++) all += f[k].count[1];
     BASIN_SCRATCH(float, given, all * m->outputs, "outputs", error);
     BASIN_SCRATCH(float, held, all * m->outputs, "outputs", error);
+    BASIN_SCRATCH(float, nearest, all, "outputs", error);
     BASIN_SCRATCH(int64_t, graph, all, "outputs", error);
     for (int64_t k = 0; k < members; at += f[k++].count[1]) {
         if (f[k].count[1]) BASIN_TRY(hold_out(given + at * m->outputs, j, k, error));
@@ -242,10 +243,12 @@ static basin_status calibrate(job *j, basin_error *error) {
     }
     if (members > 1 && m->settings.best_of > 1) BASIN_TRY(keep_best(given, j, error));
     if (near)
-        BASIN_TRY(basin_graphs_near_fit(m, &j->input->set, f, own ? members : 1, held, error));
+        BASIN_TRY(
+            basin_graphs_near_fit(m, &j->input->set, f, own ? members : 1, held, nearest, error));
     if (!own) all = f->count[1];
     BASIN_TRY(basin_graphs_calibration_fit(m, &j->input->set, graph, all, given,
-                                           own ? 1 : m->members, near ? held : NULL, error));
+                                           own ? 1 : m->members, near ? held : NULL,
+                                           near ? nearest : NULL, error));
     if (near)
         basin_watch_note(j->train.run->training.watch,
                          "the memory of training graphs has a share of %.2g in predictions, the "

@@ -247,19 +247,22 @@ basin_status basin_graphs_predict(const basin_graphs_predict_result *r, basin_gr
     BASIN_TRY(BASIN_SIZE_CHECK(r, "basin_graphs_predict_result", error));
     BASIN_TRY(BASIN_SIZE_CHECK(options, "basin_graphs_predict_options", error));
     BASIN_TRY(use_open(&u, model, data, false, NULL, error));
-    BASIN_TRY(add_memory(&u, model, r->nearest, r->nearest_at, error));
+    int64_t rows = basin_graphs_rows(model, data);
+    bool bounds = r->low && r->high && model->near.count;
+    BASIN_SCRATCH(float, nearest, bounds ? rows : 1, "similarities", error);
+    float *near = r->nearest ? r->nearest : bounds ? nearest : NULL;
+    BASIN_TRY(add_memory(&u, model, near, r->nearest_at, error));
     put_rows(r, &u, model);
     size_t row = (size_t)basin_graphs_columns(model) * sizeof(float);
     BASIN_TRY(share(r->output, row, &u, model, error));
     BASIN_TRY(share(r->spread, row, &u, model, error));
     if (model->class_value)
         BASIN_TRY(share(r->class_value, sizeof *r->class_value, &u, model, error));
-    BASIN_TRY(share(r->nearest, sizeof *r->nearest, &u, model, error));
+    BASIN_TRY(share(near, sizeof *near, &u, model, error));
     BASIN_TRY(share(r->nearest_at, sizeof *r->nearest_at, &u, model, error));
-    if (r->low && r->high)
-        basin_graphs_calibration_bound(r->low, r->high, r->output, basin_graphs_rows(model, data),
-                                       model, options ? options->coverage : 0);
-    return BASIN_OK;
+    if (!r->low || !r->high) return BASIN_OK;
+    return basin_graphs_calibration_bound(r->low, r->high, r->output, bounds ? near : NULL, rows,
+                                          model, options ? options->coverage : 0, error);
 }
 
 basin_status basin_graphs_embed(float *embedding, basin_graphs_model *model,
@@ -352,14 +355,16 @@ basin_status basin_graphs_evaluate(basin_graphs_evaluate_result *r, basin_graphs
                           "the model predicts %s; expected a model of values",
                           basin_graphs_target_name(m->target));
     BASIN_TRY(use_open(&u, m, data, true, NULL, error));
-    BASIN_TRY(add_memory(&u, m, NULL, NULL, error));
+    BASIN_SCRATCH(float, nearest, u.count, "similarities", error);
+    BASIN_TRY(add_memory(&u, m, nearest, NULL, error));
     BASIN_TRY(measure(&r->measures, &u, m, error));
     for (int64_t c = 0; r->value && c < u.input.set.targets; c++)
         BASIN_TRY(measure_column(&r->value[c], u.output, &u.input.set, u.graph, u.count, c, error));
     for (int64_t i = 0; i < u.count && m->target == BASIN_GRAPHS_CLASSES; i++)
         basin_graphs_softmax(u.output + i * m->classes, u.output + i * m->outputs, m->classes);
-    BASIN_TRY(basin_graphs_calibration_measure(&r->measures, u.output, &u.input.set, u.graph,
-                                               u.count, m, options ? options->coverage : 0, error));
+    BASIN_TRY(basin_graphs_calibration_measure(
+        &r->measures, u.output, m->near.count ? nearest : NULL, &u.input.set, u.graph, u.count, m,
+        options ? options->coverage : 0, error));
     return options && options->noisy && r->noisy
                ? measure_noisy(r->noisy, options->noisy, &u, m, error)
                : BASIN_OK;

@@ -208,16 +208,18 @@ TEST(confidence_of_classes) {
         held[2 * i + 1] = i == 7 ? NAN : i % 2 ? 0.9f : 0.1f, held[2 * i] = 1 - held[2 * i + 1];
     }
     held[14] = NAN; /* the memory does not have it */
-    assert_ok(basin_graphs_calibration_fit(&m, &set, graph, N, given, 1, NULL, &failure));
+    assert_ok(basin_graphs_calibration_fit(&m, &set, graph, N, given, 1, NULL, NULL, &failure));
     assert_true(m.calibration.temperature > 2);
     assert_int_equal(m.calibration.start[2], N);
     for (int i = 0; i < N; i++) given[2 * i] = 0.6f, given[2 * i + 1] = 0.4f;
-    assert_ok(basin_graphs_calibration_fit(&m, &set, graph, N, given, 1, held, &failure));
+    assert_ok(basin_graphs_calibration_fit(&m, &set, graph, N, given, 1, held, NULL, &failure));
     assert_true(m.near.share == 0.99);
     assert_float_equal(given[0], 0.898589, 1e-6); /* 0.99 of 0.9, and the network */
-    basin_graphs_calibration_bound(low, high, (float[]){0.95f, 0.05f}, 1, &m, 0.9);
+    assert_ok(basin_graphs_calibration_bound(low, high, (float[]){0.95f, 0.05f}, NULL, 1, &m, 0.9,
+                                             &failure));
     assert_true(low[0] == 1 && low[1] == 0);
-    basin_graphs_calibration_bound(low, high, (float[]){0.45f, 0.55f}, 1, &m, 0.9);
+    assert_ok(basin_graphs_calibration_bound(low, high, (float[]){0.45f, 0.55f}, NULL, 1, &m, 0.9,
+                                             &failure));
     assert_true(low[0] == 0 && low[1] == 1); /* neither is likely enough, one is likeliest */
     basin_graphs_calibration_free(&m.calibration);
 }
@@ -248,7 +250,7 @@ TEST(usual_share_stays) {
                                                                  : 0.2f;
             held[2 * i + !one] = 1 - held[2 * i + one];
         }
-        assert_ok(basin_graphs_calibration_fit(&m, &set, graph, N, given, 1, held, &failure));
+        assert_ok(basin_graphs_calibration_fit(&m, &set, graph, N, given, 1, held, NULL, &failure));
         assert_true(want[k].stays ? m.near.share == 0.5 : m.near.share > 0.5);
         assert_true(basin_graphs_one_sided(&m, &set, graph, N) == (want[k].rare < 5));
         basin_graphs_calibration_free(&m.calibration);
@@ -263,12 +265,41 @@ TEST(intervals_of_values) {
     basin_graphs_model m = {.target = BASIN_GRAPHS_VALUES, .outputs = 1, .target_scale = &scale};
     basin_graphset set = {.task = BASIN_GRAPHS_VALUES, .graphs = 9, .targets = 1, .target = target};
     for (int i = 0; i < 9; i++) graph[i] = i, target[i] = (float)(i + 1);
-    assert_ok(basin_graphs_calibration_fit(&m, &set, graph, 9, given, 1, NULL, &failure));
-    basin_graphs_calibration_bound(&low, &high, (float[]){5}, 1, &m, 0.9);
+    assert_ok(basin_graphs_calibration_fit(&m, &set, graph, 9, given, 1, NULL, NULL, &failure));
+    assert_ok(
+        basin_graphs_calibration_bound(&low, &high, (float[]){5}, NULL, 1, &m, 0.9, &failure));
     assert_true(low == -4 && high == 14);
-    basin_graphs_calibration_bound(&low, &high, (float[]){5}, 1, &m, 0.5);
+    assert_ok(
+        basin_graphs_calibration_bound(&low, &high, (float[]){5}, NULL, 1, &m, 0.5, &failure));
     assert_true(low == 0 && high == 10);
-    basin_graphs_calibration_bound(&low, &high, (float[]){5}, 1, &m, 0.95); /* they are too few */
+    assert_ok(basin_graphs_calibration_bound(&low, &high, (float[]){5}, NULL, 1, &m, 0.95,
+                                             &failure)); /* they are too few */
     assert_true(isinf(low) && isinf(high));
+    basin_graphs_calibration_free(&m.calibration);
+}
+
+/* Errors of graphs far from training are ten times those of near ones: intervals follow. */
+TEST(intervals_follow_the_distance) {
+    enum { N = 800 };
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {.graphs = N, .targets = 1};
+    static float given[N], nearest[N];
+    static int64_t graph[N];
+    double scale = 1;
+    float low[2], high[2];
+    basin_random random = basin_random_start(7, 1, 0);
+    set.task = BASIN_GRAPHS_VALUES;
+    set.target = calloc(N, sizeof *set.target);
+    for (int i = 0; i < N; i++) {
+        double u = (double)basin_random_next(&random) / 2147483648.0 - 1;
+        graph[i] = i, nearest[i] = i % 2 ? 0.9f : 0.2f;
+        set.target[i] = (float)(u * (i % 2 ? 0.1 : 1)), given[i] = 0;
+    }
+    basin_graphs_model m = {.target = BASIN_GRAPHS_VALUES, .outputs = 1, .target_scale = &scale};
+    assert_ok(basin_graphs_calibration_fit(&m, &set, graph, N, given, 1, NULL, nearest, &failure));
+    assert_ok(basin_graphs_calibration_bound(low, high, (float[]){0, 0}, (float[]){0.1f, 0.95f}, 2,
+                                             &m, 0.9, &failure));
+    assert_true(fabs((double)high[0] - 0.9) < 0.06 && fabs((double)high[1] - 0.09) < 0.006);
+    assert_ok(basin_graphs_calibration_bound(low, high, (float[]){0}, NULL, 1, &m, 0.9, &failure));
+    assert_true(high[0] > 0.7f && high[0] < 0.9f); /* all of them */
     basin_graphs_calibration_free(&m.calibration);
 }
