@@ -521,11 +521,11 @@ static void put_statistics(basin_record *r, const job *j) {
     if (j->o->repeats > 1)
         basin_record_number(r, "deviation_of_repeats", "%.4g", deviation_of_repeats(j, s.mean));
     if (j->paper) return;
-    basin_record_number(r, "test_deviation", "%.4g", s.deviation);
+    if (s.count > 1) basin_record_number(r, "test_deviation", "%.4g", s.deviation);
     if (s.has_interval) basin_record_interval(r, "test_interval_95", "%.4g", s.interval);
     if (v.count) /* else there were too few graphs to set any aside */
-        basin_record_fields(r, "validation_mean=%.4g;validation_deviation=%.4g", v.mean,
-                            v.deviation);
+        basin_record_number(r, "validation_mean", "%.4g", v.mean);
+    if (v.count > 1) basin_record_number(r, "validation_deviation", "%.4g", v.deviation);
 }
 
 /* All measures, means over the test folds that have them. */

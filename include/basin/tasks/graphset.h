@@ -51,6 +51,8 @@ typedef struct basin_graphset {
     int32_t *class_of;    /* [graphs] or [nodes]; -1 where unknown; NULL: nothing is known */
     int64_t targets;
     float *target;     /* [graphs, targets]; NaN where a value is not known */
+    float *limit;      /* [graphs, 2 targets] censored values: above what they are, then below what;
+                          NaN where there is no limit; NULL: there are none */
     int64_t split[3];  /* the number of graphs for training, validation and test, in this order;
                           zeros: no split in the file */
     bool binary;       /* of several targets: all are 0 or 1, or not known */

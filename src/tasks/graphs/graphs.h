@@ -166,6 +166,7 @@ struct basin_graphs_model {
     char **column;           /* [columns] names; or NULL */
     const char **remembered; /* [near.count] names; or NULL */
     basin_graphs_target target;
+    bool limited;    /* in training: some values are censored */
     bool binary;     /* values are yes or no: outputs are the logarithms of their odds */
     int64_t outputs; /* C; may be more than there are classes */
     int64_t classes, *class_value;
@@ -358,6 +359,8 @@ typedef struct basin_graphs_plan {
     basin_graph_net_batch batch, judged; /* whose edges are reconstructed */
     basin_expr seed, target, weight, pair_weight, output, loss;
     basin_graph_net_view view; /* of what is inside, for embeddings */
+    basin_expr
+        side; /* of censored values: half their weight, negative where they are above; or NULL */
     basin_expr known; /* of values, [rows, C]: 0 where one is missing, so scaled that means stay */
     basin_plan *plan; /* for scores */
     basin_trainer *trainer; /* for training */

@@ -58,7 +58,9 @@ void basin_graphs_note_unused(const basin_settings *settings, const basin_graphs
                               const basin_watch *watch) {
     note_idle(settings, set, watch);
     int64_t missing = 0, values = set->target ? set->graphs * set->targets : 0;
-    for (int64_t i = 0; i < values; i++) missing += isnan(set->target[i]);
+    for (int64_t i = 0; i < values; i++)
+        missing +=
+            isnan(set->target[i]) && !basin_graphset_side(set, i / set->targets, i % set->targets);
     if (missing)
         basin_watch_note(watch, "%lld of %lld values are not known; they are left out",
                          (long long)missing, (long long)values);
@@ -290,7 +292,8 @@ static void add_target(uint64_t *hash, const basin_graphset *s, int64_t graph) {
     int64_t first = nodes ? s->node_start[graph] : graph;
     int64_t end = nodes ? s->node_start[graph + 1] : graph + 1;
     if (s->task == BASIN_GRAPHS_VALUES)
-        add_rows(hash, s->target, graph, graph + 1, s->targets, s->targets);
+        add_rows(hash, s->target, graph, graph + 1, s->targets, s->targets),
+            add_rows(hash, s->limit, graph, graph + 1, 2 * s->targets, 2 * s->targets);
     else
         add_rows(hash, s->class_of, first, end, 1, 1);
 }

@@ -44,12 +44,16 @@ static basin_expr class_loss(const basin_graphs_plan *p) {
     return basin_sum_all(basin_mul(p->weight, basin_sub(basin_logsumexp(p->output, -1), inner)));
 }
 
-/* Absolute errors, or cross entropy of each yes or no. */
+/* Absolute errors, or cross entropy of each yes or no. The error of a censored value counts on one
+ * side, relu(x) = (|x| + x) / 2. */
 static basin_expr value_loss(const basin_graphs_plan *p, bool binary) {
     basin_shape s = basin_expr_shape(p->output);
     basin_expr miss = binary ? basin_sub(basin_softplus(p->output), basin_mul(p->target, p->output))
                              : basin_abs(basin_sub(p->output, p->target));
     basin_expr error = basin_sum(basin_mul(p->known, miss), -1, 1);
+    if (p->side)
+        error =
+            basin_add(error, basin_sum(basin_mul(p->side, basin_sub(p->output, p->target)), -1, 1));
     return basin_scale(basin_sum_all(basin_mul(p->weight, error)), 1 / (double)s.dim[1]);
 }
 
@@ -65,6 +69,7 @@ static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
     p->target = basin_input(p->graph, "target", rows);
     p->weight = basin_input(p->graph, "weight", BASIN_SHAPE(rows.dim[0]));
     if (model->target == BASIN_GRAPHS_VALUES) p->known = basin_input(p->graph, "known", rows);
+    if (model->limited) p->side = basin_input(p->graph, "side", rows);
     p->loss = p->known ? value_loss(p, model->binary) : class_loss(p);
     if (!model->settings.reconstruct) return;
     int64_t pairs = p->capacity.pairs, tokens = p->capacity.tokens;
@@ -395,9 +400,9 @@ typedef struct lesson {
     const basin_graphset *set;
     const int64_t *graph; /* [count] */
     int64_t count;
-    float *target, *known; /* [rows, C] */
-    float *weight;         /* [rows] */
-    float *pair_weight;    /* [pairs] */
+    float *target, *known, *side; /* [rows, C] */
+    float *weight;                /* [rows] */
+    float *pair_weight;           /* [pairs] */
 } lesson;
 
 /* 1 - smoothing on the class, the rest spread evenly over all outputs. With weight_classes a class
@@ -430,15 +435,19 @@ static basin_status put_classes(lesson *l, const basin_graphs_plans *p, basin_er
 static void put_values(lesson *l, const basin_graphs_model *m) {
     int64_t C = m->outputs, cells = l->count * C, known = 0;
     for (int64_t i = 0; i < cells; i++) {
-        float value = l->set->target[l->graph[i / C] * C + i % C];
+        int64_t g = l->graph[i / C], c = i % C;
+        float value = l->set->target[g * C + c];
+        int side = basin_graphset_side(l->set, g, c);
+        if (side) value = l->set->limit[2 * g * C + (side > 0 ? 0 : C) + c];
         l->weight[i / C] = 1;
         if (isnan(value)) continue;
-        l->target[i] = (float)(((double)value - m->target_mean[i % C]) / m->target_scale[i % C]);
-        l->known[i] = 1;
+        l->target[i] = (float)(((double)value - m->target_mean[c]) / m->target_scale[c]);
+        l->known[i] = side ? 0.5f : 1, l->side[i] = -0.5f * (float)side;
         known++;
     }
+    float factor = (float)((double)cells / (double)(known ? known : 1));
     for (int64_t i = 0; i < cells && known < cells; i++)
-        l->known[i] *= (float)((double)cells / (double)(known ? known : 1));
+        l->known[i] *= factor, l->side[i] *= factor;
 }
 
 /* Weights sum to 1; returns what they summed to. */
@@ -470,8 +479,8 @@ static basin_status write_targets(double *weight, basin_graphs_plans *p, basin_g
     basin_shape shape = basin_expr_shape(plan->output);
     const basin_graphset_batch *judged = takes_all(p) ? &p->all : &p->data;
     int64_t cells = basin_shape_count(shape), rows = of_nodes(p) ? p->data.tokens : count;
-    BASIN_SCRATCH(float, all, 2 * cells + shape.dim[0] + judged->pairs.pairs, "targets", error);
-    lesson l = {set, graph, count, all, all + cells, all + 2 * cells, NULL};
+    BASIN_SCRATCH(float, all, 3 * cells + shape.dim[0] + judged->pairs.pairs, "targets", error);
+    lesson l = {set, graph, count, all, all + cells, all + 2 * cells, all + 3 * cells, NULL};
     l.pair_weight = l.weight + shape.dim[0];
     if (p->model->target == BASIN_GRAPHS_VALUES)
         put_values(&l, p->model);
@@ -486,10 +495,11 @@ static basin_status write_targets(double *weight, basin_graphs_plans *p, basin_g
     } input[] = {{plan->target, l.target, rows},
                  {plan->weight, l.weight, rows},
                  {plan->known, l.known, rows},
+                 {plan->side, l.side, rows},
                  {plan->pair_weight, l.pair_weight, judged->pairs.pairs},
                  {takes_all(p) ? plan->judged.edge_features : NULL, judged->edge_feature,
                   judged->pairs.pairs}};
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         BASIN_TRY(write_rows(plan_of(plan), &p->scratch, input[i].to, input[i].from, input[i].rows,
                              BASIN_F32, 0, error));
     if (takes_all(p))

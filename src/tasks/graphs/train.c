@@ -325,6 +325,7 @@ basin_status basin_graphs_run(basin_training_result *outcome, basin_graphs_model
     BASIN_AT_EXIT(job_free)
     job j = {.model = model, .input = input, .fold = fold, .folds = fold, .shuffled = -1};
     j.seed = model->settings.seed;
+    model->limited = input->set.limit != NULL;
     j.trains = fold->count[0];
     for (int64_t k = 1; k < model->members; k++)
         j.trains = basin_int_min(j.trains, fold[k].count[0]);

@@ -303,3 +303,36 @@ TEST(intervals_follow_the_distance) {
     assert_true(high[0] > 0.7f && high[0] < 0.9f); /* all of them */
     basin_graphs_calibration_free(&m.calibration);
 }
+
+/* Chlorides are above 20, and no more is known of them: their predictions rise, of the others they
+ * do not. Without the limits nothing says so. */
+TEST(learns_from_censored_values) {
+    basin_backend *backend;
+    assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
+    for (int limited = 0; limited < 2; limited++) {
+        BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
+        basin_graphs_model *model;
+        basin_graphs_settings values = world_settings();
+        basin_training_result outcome = {.size = sizeof outcome};
+        float output[COUNT];
+        double sum[2] = {0};
+        values.members = 1, values.epochs = 60, values.near = false;
+        basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
+        molecules_new(&set, false);
+        set.task = BASIN_GRAPHS_VALUES, set.targets = 1, set.target = calloc(COUNT, sizeof(float));
+        if (limited) set.limit = calloc(2 * COUNT, sizeof(float));
+        for (int i = 0; i < COUNT; i++) {
+            set.target[i] = i % 2 ? (float)(i / 2) : NAN;
+            if (limited) set.limit[2 * i] = i % 2 ? NAN : 20, set.limit[2 * i + 1] = NAN;
+        }
+        basin_graphs_train_data data = {.set = &set};
+        basin_training_options training = {.backend = backend};
+        assert_ok(basin_graphs_train(&model, &outcome, &settings, &data, &training, &failure));
+        assert_ok(world_predict(output, NULL, model, &(basin_graphs_data){.set = &set}, &failure));
+        for (int i = 0; i < COUNT; i++) sum[i % 2] += (double)output[i] / (COUNT / 2);
+        assert_true(limited ? sum[0] > 16 : sum[0] < 14);
+        assert_true(fabs(sum[1] - 5.5) < 2);
+        basin_graphs_close(model);
+    }
+    basin_backend_close(backend);
+}

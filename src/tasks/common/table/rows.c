@@ -225,7 +225,11 @@ static basin_status read_header(basin_table_rows *c, bool none, basin_error *err
     BASIN_TRY(basin_packed_refuse(c->at, (size_t)(c->end - c->at), c->path, error));
     if (c->end - c->at >= 3 && !memcmp(c->at, "\xef\xbb\xbf", 3)) c->at += 3;
     find_edges(c);
-    c->delimiter = find_delimiter(c);
+    bool stated = c->end - c->at > 5 && !memcmp(c->at, "sep=", 4) && strchr(",;\t", c->at[4]) &&
+                  strchr("\r\n", c->at[5]); /* a line that spreadsheets read */
+    char delimiter = (char)c->at[stated ? 4 : 0];
+    if (stated) c->at = skip_line(c->at, c->end), c->next_line++;
+    c->delimiter = stated ? delimiter : find_delimiter(c);
     BASIN_TRY(read_record(c, error));
     if (c->fields == 0)
         return basin_fail(error, BASIN_BAD_FILE, "%s: the file is empty, expected a header",

@@ -245,6 +245,7 @@ static void move_graph(basin_graphset *s, int64_t to, int64_t from) {
     move_rows(s->node_label, n, first, nodes, 4 * s->node_labels);
     move_rows(s->edge, e, begin, edges, 8);
     move_rows(s->edge_label, e, begin, edges, 4 * s->edge_labels);
+    move_rows(s->limit, to, from, 1, 8 * s->targets);
     move_rows(s->line, to, from, 1, 8);
     move_rows(s->scaffold, to, from, 1, 8);
     s->node_start[to + 1] = n + nodes, s->edge_start[to + 1] = e + edges;

@@ -28,7 +28,7 @@ typedef struct part {
     int axis;
 } part;
 
-enum { PARTS = 14, NEEDED = 3 }; /* the first must be there */
+enum { PARTS = 15, NEEDED = 3 }; /* the first must be there */
 static const char FORMAT[] = "basin graph set 1";
 
 static void list_parts(part list[PARTS], basin_graphset *s) {
@@ -45,6 +45,7 @@ static void list_parts(part list[PARTS], basin_graphset *s) {
         {ARRAY(class_value), BASIN_I64, s->classes, 0, &s->classes, 0},
         {ARRAY(class_of), BASIN_I32, items, 0, NULL, 0},
         {ARRAY(target), BASIN_F32, s->graphs, s->targets, &s->targets, 1},
+        {ARRAY(limit), BASIN_F32, s->graphs, 2 * s->targets, NULL, 0},
         {ARRAY(line), BASIN_I64, s->graphs, 0, NULL, 0},
         {ARRAY(scaffold), BASIN_I64, s->graphs, 0, NULL, 0},
         {ARRAY(id_start), BASIN_I64, s->graphs + 1, 0, NULL, 0},
@@ -161,6 +162,9 @@ static basin_status check_numbers(const basin_graphset *s, const char *path, bas
                                 "node_attribute", path, BASIN_BAD_FILE, error));
     BASIN_TRY(basin_reals_check(s->edge_attribute, s->edges * s->edge_attributes, false,
                                 "edge_attribute", path, BASIN_BAD_FILE, error));
+    if (s->limit)
+        BASIN_TRY(basin_reals_check(s->limit, 2 * s->graphs * s->targets, true, "limit", path,
+                                    BASIN_BAD_FILE, error));
     return basin_reals_check(s->target, s->graphs * s->targets, true, "target", path,
                              BASIN_BAD_FILE, error);
 }

@@ -31,6 +31,12 @@ basin_status basin_column_names(char ***name, const char *columns, const int64_t
 basin_status basin_graphset_name_columns(basin_graphset *set, const char *columns,
                                          basin_error *error);
 
+/* Whether a value is censored: 1 where it is above its limit, -1 where below; 0: it is not. */
+static inline int basin_graphset_side(const basin_graphset *set, int64_t graph, int64_t target) {
+    const float *own = set->limit ? set->limit + 2 * set->targets * graph + target : NULL;
+    return !own ? 0 : !isnan(own[0]) ? 1 : isnan(own[set->targets]) ? 0 : -1;
+}
+
 /* Numbers that are equal for equal graphs, and hardly ever for others; `graph` NULL: the first. */
 basin_status basin_graphset_prints(int64_t *print, const basin_graphset *set, const int64_t *graph,
                                    int64_t count, basin_error *error);

@@ -1,8 +1,8 @@
 /* Tables of molecules as sets of graphs: a column of SMILES, columns to learn, ids; or SMILES in
  * memory. Labels of atoms: atomic number, charge, hydrogens, aromatic. Labels of bonds: 1, 2, 3, 4
  * for aromatic, 0 for others. */
+#include <ctype.h>
 #include <float.h>
-#include <strings.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -16,7 +16,7 @@ static const char molecules[] = "molecules";
 enum { MAX_TARGETS = 1024, SHOWN = 100, CLASSES = 10 };
 
 /* What is worth a note, and how many molecules have it. */
-enum { SALT, NEUTRAL, WILD, STEREO, ISOTOPE, UNKNOWN, COMMA, FACTS };
+enum { SALT, NEUTRAL, WILD, STEREO, ISOTOPE, UNKNOWN, COMMA, CENSORED, FACTS };
 
 typedef struct reading {
     const char *path;
@@ -30,8 +30,8 @@ typedef struct reading {
     basin_graphset_arrays a;
     int64_t *nodes, *from, *to, *line, *scaffold, *class_of, atoms;
     int32_t *atom, *bond;
-    float *value;
-    size_t capacity[9];
+    float *value, *limit;
+    size_t capacity[10];
     basin_names ids;
     basin_dictionary word[MAX_TARGETS]; /* cells of the targets that are not numbers */
     const char **class_word;            /* of one target of words, in the order of classes */
@@ -57,7 +57,8 @@ static basin_status reserve(reading *r, basin_error *error) {
                    BASIN_RESERVE(&r->atom, &r->capacity[6],
                                  (r->atoms + m->atoms) * BASIN_ATOM_LABELS) &&
                    BASIN_RESERVE(&r->value, &r->capacity[7], g * (r->targets + 1)) &&
-                   BASIN_RESERVE(&r->class_of, &r->capacity[8], g)
+                   BASIN_RESERVE(&r->class_of, &r->capacity[8], g) &&
+                   BASIN_RESERVE(&r->limit, &r->capacity[9], g * (2 * r->targets + 1))
                ? BASIN_OK
                : basin_fail_memory(error, molecules);
 }
@@ -130,12 +131,21 @@ static const char *name_of(const reading *r, int column) {
     return at;
 }
 
+/* Letters of any case, and a blank for an underscore. */
+static bool is_alike(const char *a, const char *b, int length) {
+    for (int i = 0; i < length; i++) {
+        int x = a[i] == ' ' ? '_' : tolower((unsigned char)a[i]);
+        if (x != (b[i] == ' ' ? '_' : tolower((unsigned char)b[i]))) return false;
+    }
+    return true;
+}
+
 static int find_column(const reading *r, const char *name, int length) {
-    for (int pass = 0; pass < 2; pass++) /* as written, then by letters of any case */
+    for (int pass = 0; pass < 2; pass++) /* as written, then what is alike */
         for (int i = 0; i < (int)r->rows.columns; i++) {
             const char *own = name_of(r, i);
             if ((int)strlen(own) == length &&
-                !(pass ? strncasecmp : strncmp)(own, name, (size_t)length))
+                (pass ? is_alike(own, name, length) : !strncmp(own, name, (size_t)length)))
                 return i;
         }
     return -1;
@@ -249,15 +259,29 @@ static basin_status check_commas(const reading *r, basin_error *error) {
                                 : "a decimal or thousands; needs a point, or nothing, there");
 }
 
+/* <10 or >1000: below or above what a value is; false: it is not one. */
+static bool read_limit(reading *r, int t, const char *text) {
+    double limit;
+    bool above = *text == '>';
+    if (!above && *text != '<') return false;
+    text += 1 + (text[1] == '=');
+    if (!read_number(r, &limit, text + strspn(text, " ")) || fabs(limit) > (double)FLT_MAX)
+        return false;
+    r->limit[2 * r->targets * (r->a.graphs - 1) + (above ? 0 : r->targets) + t] = (float)limit;
+    return true;
+}
+
 /* Values of the molecule that was added last. */
 static basin_status read_targets(reading *r, basin_error *error) {
     int64_t g = r->a.graphs - 1;
-    bool comma = false;
+    bool comma = false, censored = false;
+    for (int t = 0; t < 2 * r->targets; t++) r->limit[2 * r->targets * g + t] = NAN;
     for (int t = 0; t < r->targets; t++) {
         const char *text = basin_table_rows_trimmed(&r->rows, r->target[t]);
         double value = NAN;
         int32_t number = -1;
-        bool missing = basin_cell_missing(text);
+        bool missing = basin_cell_missing(text), limited = read_limit(r, t, text);
+        if (limited) r->flags = r->whole[t] = false, missing = censored = r->numbers[t] = true;
         if (!missing && !read_number(r, &value, text)) {
             BASIN_TRY(basin_dictionary_add(&r->word[t], &number, text, error));
             value = number;
@@ -286,7 +310,7 @@ static basin_status read_targets(reading *r, basin_error *error) {
         r->flags = r->flags && (missing || value == 0 || value == 1);
         r->value[g * r->targets + t] = (float)value;
     }
-    r->fact[COMMA] += comma;
+    r->fact[COMMA] += comma, r->fact[CENSORED] += censored;
     return BASIN_OK;
 }
 
@@ -441,7 +465,9 @@ static void put_notes(reading *r) {
         [STEREO] = "have stereochemistry, which is not used (stereo is off)",
         [ISOTOPE] = "have isotopes, which are not used",
         [UNKNOWN] = "have no value to learn and are left out",
-        [COMMA] = "have a number with a decimal comma"};
+        [COMMA] = "have a number with a decimal comma",
+        [CENSORED] = "have a censored value (<, >), which is learnt from one side and left out of "
+                     "scores, intervals and the memory"};
     if (r->skipped > SHOWN)
         fprintf(r->note, "and %lld more like these\n", (long long)(r->skipped - SHOWN));
     if (r->skipped)
@@ -459,7 +485,7 @@ static void reading_free(reading *r) {
     basin_table_rows_close(&r->rows);
     basin_molecule_free(&r->molecule);
     BASIN_FREE(r->header, r->nodes, r->from, r->to, r->line, r->scaffold, r->class_of, r->atom,
-               r->bond, r->value, r->class_word, r->made);
+               r->bond, r->value, r->limit, r->class_word, r->made);
     for (int t = 0; t < r->targets; t++) basin_dictionary_free(&r->word[t]);
     basin_names_free(&r->ids);
     if (r->note) free(basin_memory_file_close(&r->notes));
@@ -514,6 +540,7 @@ static basin_status finish(basin_graphset *set, reading *r, basin_error *error) 
     set->binary =
         r->flags && a->targets > 1; /* one of 0 and 1 is a class, or asked for as values */
     set->scaffold = r->scaffold, r->scaffold = NULL;
+    if (r->fact[CENSORED]) set->limit = r->limit, r->limit = NULL;
     set->id = r->ids.text, set->id_start = r->ids.at;
     set->id_bytes = set->id ? set->id_start[a->graphs] : 0;
     r->ids = (basin_names){0};

@@ -315,9 +315,13 @@ basin_status basin_sdf_table(char **table, size_t *size, const char *path, basin
     BASIN_AT_EXIT(basin_dictionary_free) basin_dictionary names = {0};
     basin_status status = BASIN_OK;
     BASIN_TRY(load(&text, path, error));
+    const char *last = text;
     for (const char *at = text; at[strspn(at, " \r\n")];)
-        at = put_record(NULL, at, &names, &status, error);
+        at = put_record(NULL, last = at, &names, &status, error);
     BASIN_TRY(status);
+    if (!strstr(last, "M  END"))
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: ends within a molblock, without 'M  END'; the file is cut", path);
     if (names.names.count > MAX_PROPERTIES)
         return basin_fail(error, BASIN_BAD_FILE, "%s: more than %d properties", path,
                           MAX_PROPERTIES);

@@ -491,6 +491,26 @@ TEST(standard_form) {
     }
 }
 
+TEST_WITH(censored_values, folder_new, folder_remove) {
+    char path[PATH_TEXT], packed[PATH_TEXT];
+    folder_path(path, state, "m.csv"), folder_path(packed, state, "m.safetensors");
+    write_text(path, state, "m.csv", "smiles,y\nC,1\nCC,<10\nCCC,>= 1e3\nCCCC,\nCO,2\nN,<\n");
+    static const int side[] = {0, -1, 1, 0};
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0}, again = {0};
+    basin_graphset_options spec = {.target = "y"};
+    assert_failure(basin_graphset_read(&set, path, &spec, &failure), BASIN_BAD_VALUE,
+                   "line 7: column 'y' has '<'");
+    write_text(path, state, "m.csv", "smiles,y\nC,1\nCC,<10\nCCC,>= 1e3\nCCCC,\nCO,2\n");
+    assert_ok(basin_graphset_read(&set, path, &spec, &failure));
+    assert_ok(basin_graphset_write(packed, &set, &failure));
+    assert_ok(basin_graphset_read(&again, packed, NULL, &failure));
+    assert_int_equal(set.graphs, 4);
+    assert_true(set.task == BASIN_GRAPHS_VALUES && isnan(set.target[1]) && isnan(set.target[2]));
+    assert_true(again.limit[3] == 10 && isnan(again.limit[2]) && again.limit[4] == 1000);
+    for (int g = 0; g < 4; g++) assert_int_equal(basin_graphset_side(&again, g, 0), side[g]);
+    assert_non_null(strstr(set.note, "2 of 4 molecules have a censored value"));
+}
+
 /* Copies become one, with the mean of values that are known or the commonest class. */
 TEST_WITH(copies_are_merged, folder_new, folder_remove) {
     static const char values[] = "smiles,id,y\nCCO,a,1.5\nC=O,b,3\nOCC,c,2\nC=O,d,\nCN,e,7\n";
@@ -531,6 +551,8 @@ TEST_WITH(notes_on_tables, folder_new, folder_remove) {
         {"d.csv", "smiles,y\nCCO,1\nCC,2\nC,3\n,4\n", "y", "3 different whole numbers, which are",
          3, 0},
         {"e.csv", "smiles,y\nCCO,1\nCC,2\nC,3\n,4\n", "y", "'': the cell is empty", 3, 1},
+        {"h.csv", "sep=;\nid;Canonical SMILES;y\na;C1C;2\nb;CC;3\nc;C;4\n", "y",
+         "line 3: 'C1C': ring 1", 2, 1},
         {"f.csv", "smiles,id\nCCO,a\nCC,a\nC,\nN,\n", NULL, "1 id is there more than once", 4, 0},
     };
     char path[PATH_TEXT];
