@@ -25,7 +25,8 @@ _OWN = {"validation": 0.1, "directed": False}
 
 @dataclasses.dataclass(repr=False)
 class GraphExplanation:
-    """Which nodes and edges of a graph an output depends on.
+    """Which nodes and edges of a graph an output depends on. What an atom of a molecule adds is the
+    change of the prediction where hydrogen takes its place.
 
     >>> rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 15)]
     >>> stars = [[[0, i] for i in range(1, n)] for n in range(5, 15)]
@@ -42,7 +43,7 @@ class GraphExplanation:
     output: float
     """The logarithm of the odds of that class, or the value."""
     blank: float
-    """The same of a graph of this shape whose features are all 0."""
+    """The mean of training molecules; for other graphs, of this shape with all features 0."""
     nodes: numpy.ndarray
     """[nodes]: what each adds to the difference of the two."""
     edges: numpy.ndarray
@@ -65,8 +66,8 @@ class GraphExplanation:
     def _title(self):
         counts = f"{len(self.nodes)} nodes, {len(self.edge)} edges"
         memory = f"memory {self.recalled:.4g} with share {self.share:.2g}, " if self.share else ""
-        network = f"network {self.output:.4g}, {self.blank:.4g} when blank"
-        return f"column {self.column}: {self.predicted:.4g}; {memory}{network}; {counts}"
+        output = f"output {self.output:.4g} from {self.blank:.4g}"
+        return f"column {self.column}: {self.predicted:.4g}; {memory}{output}; {counts}"
 
     def _rows(self):
         """Nodes and edges that count most: what they add, and which they are."""
