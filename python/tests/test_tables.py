@@ -409,3 +409,25 @@ def test_numbers_have_no_decimal_mark(tmp_path):
     live.add("id;balance\nnew;1.234\n")
     value = {r["name"]: r["value"] for r in live.explain("new").features}["balance"]
     assert value == 1234
+
+
+def test_the_first_column_names_nodes_where_edges_name_its_values():
+    """As the program has it; labels that are absent are unknown, and row numbers stay numbers."""
+    random = numpy.random.default_rng(3)
+    names = [f"A{i}" for i in range(120)]
+    flow = {"src": random.choice(names, 400), "dst": random.choice(names, 400),
+            "amount": random.exponential(100, 400)}  # fmt: skip
+    y = (random.random(120) < 0.3).astype(float)
+    y[::7] = numpy.nan
+    pandas = pytest.importorskip("pandas")
+    accounts = pandas.DataFrame({"account_no": names, "age": random.normal(40, 9, 120)})
+    quick = tasks.AnomalyDetector(epochs=2, members=1, trees=0, tabular=0, threads=1)
+    quick.fit(accounts, y, edges=flow)
+    found = quick.predict_proba(accounts[["age", "account_no"]], edges=flow)
+    again = quick.predict_proba(accounts, edges=flow)
+    assert quick.feature_names_in_.tolist() == ["age"]
+    assert (found == again).all()
+    numbered = {"src": numpy.arange(119), "dst": numpy.arange(1, 120), "amount": numpy.ones(119)}
+    plain = pandas.DataFrame({"age": random.normal(40, 9, 120), "limit": numpy.ones(120)})
+    quick.fit(plain, numpy.where(numpy.isnan(y), -1, y), edges=numbered)
+    assert quick.feature_names_in_.tolist() == ["age", "limit"]

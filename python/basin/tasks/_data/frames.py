@@ -123,6 +123,14 @@ def is_table(values: Any) -> bool:
     )  # fmt: skip
 
 
+def names_of(table: Any) -> "list[str]":
+    """The names of a table's columns, where they are at hand."""
+    names = getattr(table, "column_names", getattr(table, "columns", None))
+    if names is None:
+        names = table if isinstance(table, dict) else []
+    return [str(name) for name in names]
+
+
 def is_arrow(values: Any) -> bool:
     return hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
 
@@ -138,9 +146,25 @@ def has_ids(table: Any) -> bool:
     return usual and type(table.index).__name__ == "RangeIndex"
 
 
-def ids_of(table: Any, columns: dict, name: Optional[str]) -> "tuple[dict, str]":
+def first_has_ends(columns: dict, tables: "list[dict]") -> bool:
+    """Whether the first column of nodes has what two columns of every table of edges name."""
+    ids = [str(value) for value in next(iter(columns.values())).values.tolist()]
+    known = set(ids)
+    if not tables or len(known) < len(ids):
+        return False
+    for edges in tables:
+        some = ([str(v) for v in column.values[:100].tolist()] for column in edges.values())
+        if sum(bool(values) and known.issuperset(values) for values in some) < 2:
+            return False
+    return True
+
+
+def ids_of(
+    table: Any, columns: dict, name: Optional[str], edges: "list[dict]"
+) -> "tuple[dict, str]":
     """The columns of nodes with one of ids, and its name: the one that is named, the labels of rows
-    of pandas, a column with a usual name, else the numbers of rows."""
+    of pandas, a column with a usual name, the first one where tables of edges name its values, else
+    the numbers of rows."""
     index = getattr(table, "index", None) if is_pandas(table) else None
     lower = {column.lower(): column for column in columns}
     if name is not None:
@@ -151,6 +175,8 @@ def ids_of(table: Any, columns: dict, name: Optional[str]) -> "tuple[dict, str]"
         return columns, lower[name.lower()]
     usual = next((lower[one] for one in _IDS if one in lower), None)
     plain = index is None or type(index).__name__ == "RangeIndex"
+    if plain and usual is None and columns and first_has_ends(columns, edges):
+        usual = next(iter(columns))
     if plain and usual is not None:
         return columns, usual
     rows = len(next(iter(columns.values()))) if columns else len(table)

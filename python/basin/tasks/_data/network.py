@@ -562,7 +562,8 @@ def _tables_of(features, columns, edges, options):
     if columns is None:
         matrix = Table(features).matrix
         columns = {f"feature {i}": Column(matrix[:, i]) for i in range(matrix.shape[1])}
-    nodes, id_name = ids_of(features, columns, options.get("id"))
+    tables = [columns_of(some, "edges") for some in relations.values() if _is_table(some)]
+    nodes, id_name = ids_of(features, columns, options.get("id"), tables)
     own, ids = id_name in columns, nodes[id_name]
     return Tables(
         nodes, {n: _edge_columns(e, ids, features, own) for n, e in relations.items()}, id_name

@@ -26,6 +26,8 @@ class Schema:
         self.names = [column["name"] for column in columns] if schema["named"] else None
         self.count = len(columns)
         self.known = {column["name"] for column in schema["nodes"]["columns"]}
+        ids = [c["name"] for c in schema["nodes"]["columns"] if c["type"] == "id"]
+        self.id = ids[0] if ids else None
 
 
 class Table:

@@ -9,7 +9,7 @@ from basin._engine.plan import backend_of
 from basin.tasks._data.network import Network, view_of
 from basin.tasks._library import BasinError, check, ffi, lib, sized, warn
 from basin.tasks._models import plots as _plots
-from basin.tasks._models.estimator import column_of, known_of
+from basin.tasks._models.estimator import column_of, gaps_of, known_of
 from basin.tasks._models.nodes import Explanation, NodeEstimator, explanation_of
 from basin.tasks._models.watch import Watch
 
@@ -45,8 +45,8 @@ class Detector(NodeEstimator):
         return 0.5
 
     def fit(self, X: Any, y: Any = None, *, edges: Any = None, **options: Any) -> "Self":
-        """Learns from the nodes whose label y is 0 or 1, or one of two others; -1, and None among
-        texts, is unknown."""
+        """Learns from the nodes whose label y is 0 or 1, or one of two others; -1, NaN, and None
+        among texts, is unknown."""
         given = self._network(X, edges, options, fitting=True)
         classes = numpy.array([0, 1])
         if y is not None:
@@ -228,7 +228,7 @@ def unsupervised(
 
 def _known(y, count):
     """Labels, and which of them are known."""
-    values = column_of(y, count)
+    values = column_of(gaps_of(y), count)
     if values.dtype.kind == "f" and not numpy.array_equal(values, numpy.rint(values)):
         raise BasinError(f"Unknown label type: y is continuous, expected two classes of {count}")
     if values.dtype.kind in "iuf":

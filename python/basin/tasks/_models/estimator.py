@@ -231,6 +231,12 @@ def column_of(y, count, what="y", unknown="; -1 is unknown"):
     return values
 
 
+def gaps_of(y):
+    """Labels with -1 in place of NaN among numbers: there is none."""
+    values = array_of_any(y)
+    return numpy.where(numpy.isnan(values), -1, values) if values.dtype.kind == "f" else values
+
+
 def there_of(values):
     """Which entries of an object array are there: not None, NaN or pandas' NA."""
     same = [value is not None and value == value for value in values]  # of NA it is NA

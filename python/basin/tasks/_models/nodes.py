@@ -9,7 +9,7 @@ from typing import Any, Optional
 import numpy
 
 from basin._engine.plots import table_html
-from basin.tasks._data.frames import is_table
+from basin.tasks._data.frames import is_table, names_of
 from basin.tasks._data.network import Network, network_labels, relation_of, view_of
 from basin.tasks._data.table import Schema, Table
 from basin.tasks._library import BasinError, check, ffi, lib, owned, sized, text, warn
@@ -177,7 +177,10 @@ class NodeEstimator(ClassifierMixin, Estimator):
     def _given(self, X, edges, options):
         """A network whose features are as many as those of training."""
         self._fitted()
-        given, schema = self._network(X, edges, options), self._schema()
+        schema = self._schema()
+        if schema is not None and schema.id in names_of(X):
+            options = {"id": schema.id, **options}
+        given = self._network(X, edges, options)
         named = schema is not None and schema.names is not None and given.columns
         expected = getattr(self, "n_features_in_", given.features)
         if not (named or given.columns or given.from_files) and given.features != expected:
