@@ -521,26 +521,18 @@ basin_status basin_settings_match(const void *saved, const void *asked,
     return BASIN_OK;
 }
 
-const char *basin_settings_differ(char found[BASIN_SETTING_VALUE],
-                                  char expected[BASIN_SETTING_VALUE], const void *its,
-                                  const void *asked, const basin_setting_entry *table,
-                                  const char *const *names) {
-    while (*names && same_value(found, expected, its, asked, basin_setting_find(table, *names)))
-        names++;
-    return *names;
-}
-
 basin_status basin_settings_match_weights(const void *its, const void *asked,
                                           const basin_setting_entry *table,
                                           const char *const *names, const char *path,
                                           basin_error *error) {
     char found[BASIN_SETTING_VALUE], expected[BASIN_SETTING_VALUE];
-    const char *name = basin_settings_differ(found, expected, its, asked, table, names);
-    if (!name) return BASIN_OK;
+    while (*names && same_value(found, expected, its, asked, basin_setting_find(table, *names)))
+        names++;
+    if (!*names) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_SHAPE,
                       "%s: its %s is %s, requested is %s; they must be equal to start from its "
                       "weights",
-                      path, name, found, expected);
+                      path, *names, found, expected);
 }
 
 /* ---- settings without effect: set by name although the values of others make them idle ---- */

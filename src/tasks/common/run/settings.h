@@ -227,13 +227,8 @@ basin_status basin_settings_of(const basin_settings *settings, const basin_task_
 basin_status basin_settings_match(const void *saved, const void *asked,
                                   const basin_setting_entry *table, const char *path,
                                   basin_error *error);
-/* The first of these names (NULL ends them) whose settings differ, with both values; NULL: none. */
 enum { BASIN_SETTING_VALUE = 200 };
-const char *basin_settings_differ(char found[BASIN_SETTING_VALUE],
-                                  char expected[BASIN_SETTING_VALUE], const void *its,
-                                  const void *asked, const basin_setting_entry *table,
-                                  const char *const *names);
-/* An error where settings by these names differ from those of the model file
+/* An error where settings by these names (NULL ends them) differ from those of the model file
  * `path`, whose weights a run is to begin with. */
 basin_status basin_settings_match_weights(const void *its, const void *asked,
                                           const basin_setting_entry *table,

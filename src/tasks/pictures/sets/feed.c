@@ -54,11 +54,6 @@ struct basin_picture_feed {
     double waited;
 };
 
-int basin_pictures_threads(int asked, int max) {
-    int64_t threads = asked > 0 ? asked : sysconf(_SC_NPROCESSORS_ONLN);
-    return (int)basin_int_max(1, basin_int_min(threads, max));
-}
-
 /* ---- one picture ---- */
 
 static void keep(basin_picture_feed *feed, int64_t k, const basin_picture *picture) {
@@ -380,7 +375,9 @@ static basin_status allocate(basin_picture_feed *feed, basin_error *error) {
 }
 
 static basin_status start(basin_picture_feed *feed, basin_error *error) {
-    int threads = basin_pictures_threads(feed->config.threads, MAX_THREADS);
+    int64_t threads =
+        feed->config.threads > 0 ? feed->config.threads : sysconf(_SC_NPROCESSORS_ONLN);
+    threads = basin_int_max(1, basin_int_min(threads, MAX_THREADS));
     while (feed->workers < threads &&
            pthread_create(&feed->worker[feed->workers], NULL, worker, feed) == 0)
         feed->workers++;

@@ -20,9 +20,6 @@ typedef struct basin_picture_feed_counts {
 
 basin_picture_feed_counts basin_picture_feed_count(const basin_picture_feed *feed);
 
-/* The number of decoding threads: `asked`, or (0) one per processor; at most `max`. */
-int basin_pictures_threads(int asked, int max);
-
 /* ---- collections ---- */
 
 /* Chooses `helds` of `count` pictures by the seed. Both lists are in ascending order. */
