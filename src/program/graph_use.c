@@ -52,6 +52,7 @@ basin_status basin_graph_open_all(job *j, bool labels, basin_error *error) {
 
 /* Notes on labels that are not in the training data, and on descents that did not converge. */
 static void note_graphs(job *j) {
+    char text[400];
     static const char *const of[2][2] = {
         {"nodes with a label", "edges with a label"},
         {"atoms with an element, charge or hydrogen count", "bonds, both ways, of a kind"}};
@@ -69,6 +70,9 @@ static void note_graphs(job *j) {
     if (cut)
         basin_note(j->o, "%lld graphs are cut to their first %.0f nodes (max_nodes of the model)",
                    (long long)cut, max);
+    basin_convergence convergence = {.size = sizeof convergence};
+    basin_graphs_take_convergence(&convergence, j->model);
+    if (basin_convergence_describe(text, sizeof text, &convergence)) basin_note(j->o, "%s", text);
 }
 
 void basin_graph_close_all(void *context) {

@@ -361,11 +361,13 @@ static void show(void *context, const basin_progress_report *news) {
     basin_progress_show(&j->progress, PARTS * j->at + done, (const char *const[]){part, NULL});
 }
 
+static void note(void *context, const char *line) { basin_note(((job *)context)->o, "%s", line); }
+
 static basin_status complete_all(job *j, basin_error *error) {
     int64_t count = basin_pictures_count(j->pictures);
     if (j->o->limit && count > j->o->limit) count = j->o->limit;
     j->count = count;
-    j->watch = (basin_watch){.show = show, .context = j};
+    j->watch = (basin_watch){.show = show, .note = note, .context = j};
     j->how.watch = &j->watch;
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     basin_status status = BASIN_OK;

@@ -111,6 +111,8 @@ TEST_WITH(explains_and_embeds, folder_new, folder_remove) {
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
     const program *p =
         run_ok(state, "graph train set.safetensors -o m.safetensors --epochs 2 " SMALL);
+    run_ok(state, "graph train set.safetensors -o i.safetensors --epochs 1 --implicit " SMALL);
+    assert_contains(run_ok(state, "graph explain i.safetensors set.safetensors")->out, "missed");
     p = run_ok(state, "graph explain m.safetensors set.safetensors --graph 2 --json "
                       "--page why.html --nodes 100 --edges 100");
     cJSON *json = run_json(p);

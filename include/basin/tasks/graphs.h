@@ -56,6 +56,10 @@ typedef struct basin_graphs_info {
                                            unknown */
 } basin_graphs_info;
 BASIN_API const basin_graphs_info *basin_graphs_get_info(const basin_graphs_model *model);
+/* Convergence statistics of implicit descents (setting implicit) since the last call; see
+ * basin_convergence_describe. */
+BASIN_API void basin_graphs_take_convergence(basin_convergence *convergence,
+                                             basin_graphs_model *model);
 
 /* ---- use ---- */
 

@@ -55,8 +55,8 @@ BASIN_API basin_status basin_image_write(const char *path, basin_image_model *mo
 
 /* How a model descends when it is used. Zero members keep the values of training. */
 typedef struct basin_image_descent_options {
-    size_t size; /* sizeof(basin_image_descent_options), or 0 */
-    int64_t steps;
+    size_t size;   /* sizeof(basin_image_descent_options), or 0 */
+    int64_t steps; /* a maximum for models with the setting implicit */
     double alpha;
 } basin_image_descent_options;
 

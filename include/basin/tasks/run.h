@@ -83,6 +83,11 @@ typedef struct basin_score {
 /* NaN where there is no such measure. */
 BASIN_API double basin_score_get(const basin_score *score, const char *name);
 
+/* Describes in one line, cut to `size` bytes, which descents to fixed points did not converge;
+ * false, and no text, where all did. */
+BASIN_API bool basin_convergence_describe(char *text, size_t size,
+                                          const basin_convergence *convergence);
+
 typedef struct basin_training_result {
     size_t size; /* set by the caller */
     bool resumed, stopped;

@@ -6,7 +6,8 @@
 #include "tasks/common/integrate.h"
 #include "tasks/graphs/graphs.h"
 
-enum { MAX_HALVED = 4000, PATHS = 3 };
+/* Fixed points take long, and where one follows another no halving helps. */
+enum { MAX_HALVED = 4000, MAX_IMPLICIT = 60, PATHS = 3 };
 
 /* One graph with its plan. */
 typedef struct lens {
@@ -203,7 +204,8 @@ static basin_status explain(basin_graphs_explanation *e, lens *l, int64_t column
     bool values = m->target == BASIN_GRAPHS_VALUES;
     int64_t columns = basin_graphs_columns(m);
     double ends[2], all = 1;
-    basin_quadrature how = {.allowed = allowed, .max_pieces = MAX_HALVED};
+    basin_quadrature how = {.allowed = allowed,
+                            .max_pieces = m->settings.implicit ? MAX_IMPLICIT : MAX_HALVED};
     basin_lines lines = {l->line, PATHS, l->plan, 1, read_score, l};
     if (column >= columns)
         return basin_fail(error, BASIN_BAD_VALUE, "column %lld; the model has %lld",

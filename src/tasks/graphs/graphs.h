@@ -50,9 +50,10 @@
     X(INTEGER, pair_hidden, "N", 0, 65536,                                                         \
       "Hidden units that see the features of an edge, beside these; 0: none.", .absent = "0")      \
     X(INTEGER, blocks, "S", 1, BASIN_MAX_BLOCKS, "Blocks, each with its own weights.")             \
-    X(REAL, noise, "X", 0, 1e3, "Noise of the descent in training.")                               \
+    X(REAL, noise, "X", 0, 1e3, "Noise of the descent in training; with implicit none.",           \
+      .needs = "implicit=off")                                                                     \
     X(REAL, step_dropout, "X", 0, 0.99, "Dropout of the steps of the descent in training.",        \
-      .absent = "0")                                                                               \
+      .absent = "0", .needs = "implicit=off")                                                      \
     X(CHOICE, norm, BASIN_CHOICES("layer", "rms", "graph"),                                        \
       "The norm of tokens in the energy: of each token; the same without its mean; or of each "    \
       "feature over the nodes of a graph.",                                                        \

@@ -50,7 +50,7 @@ basin_graph_net_config basin_graphs_model_config(const basin_graphs_model *model
                   .degree_scalers = s->degree_scalers,
                   .graph_norm = !strcmp(s->norm, "graph")},
         .descent = {BASIN_DESCENT_OF(s), .recompute = s->recompute, .seed = seed,
-                    .noise = seed ? s->noise : 0},
+                    .noise = seed && !s->implicit ? s->noise : 0},
         .adjacency = (basin_adjacency)place_of(s->adjacency, "conv bilinear edges none bias"),
         .read = read_of(model),
         .hidden = s->hidden,

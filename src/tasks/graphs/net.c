@@ -227,7 +227,8 @@ static basin_expr descend(basin_graph_net_view *view, const basin_graph_net *mod
     const basin_substep drops = {.move = drop_step, .context = &model->config};
     basin_descent_spec spec = model->config.descent;
     basin_residual residual = model->config.residual;
-    if (spec.seed && model->config.drop_step > 0) spec.substep = &drops, spec.substeps = 1;
+    if (spec.seed && model->config.drop_step > 0 && !spec.implicit.on)
+        spec.substep = &drops, spec.substeps = 1;
     basin_expr x = embed(model, batch);
     basin_expr features = pair_features(model, batch);
     basin_expr scale = adjacency(model, batch, x, features);

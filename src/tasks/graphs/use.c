@@ -135,6 +135,10 @@ static void use_close(use *u) {
     basin_graphs_input_free(&u->input);
 }
 
+void basin_graphs_take_convergence(basin_convergence *convergence, basin_graphs_model *model) {
+    basin_store_take_convergence(convergence, model->store);
+}
+
 int64_t basin_graphs_rows(const basin_graphs_model *model, const basin_graphs_data *d) {
     if (check_data(d, NULL)) return 0;
     if (d->graph) return basin_graphs_count_rows(d->set, model->target, d->graph, d->graphs);
@@ -282,9 +286,10 @@ static basin_status measure(basin_graphs_measures *measures, const use *u,
 static basin_status measure_noisy(basin_graphs_measures *measures, int64_t count, use *u,
                                   basin_graphs_model *model, basin_error *error) {
     BASIN_AT_EXIT(basin_graphs_plans_free) basin_graphs_plans plans = {0};
-    if (!(model->settings.noise > 0))
+    if (model->settings.implicit || !(model->settings.noise > 0))
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "noisy: the model's noise is 0: every evaluation would be the same");
+                          "noisy: the model has no noise (%s): every evaluation would be the same",
+                          model->settings.implicit ? "implicit is on" : "noise is 0");
     basin_graphs_plans_begin(&plans, model, &u->input.set, u->graph, u->count, NULL);
     plans.noisy = true;
     for (int64_t i = 0; i < count; i++) {

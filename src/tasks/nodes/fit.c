@@ -130,7 +130,7 @@ static bool is_slower(const basin_nodes_fitting *f) {
         sample += 3 * level + 2 * level * f->inputs.shape.relations;
     }
     if (s->fraction <= 0) batches = fmin(batches, BATCHES);
-    return N >= LARGE && full > 1.3 * 1.5 * batches * sample &&
+    return N >= LARGE && full > 1.3 * 1.5 * batches * sample && !s->implicit &&
            basin_choice_is(s->position, "none") &&
            strcmp(basin_backend_info_of(f->work.backend).name, "cuda") != 0;
 }
@@ -149,6 +149,11 @@ static basin_status choose_sampling(basin_nodes_fitting *f, basin_error *error) 
     f->model->sampled = !is_full(f);
     choose_pace(f);
     double gib = (double)f->bytes / (1 << 30), max = (double)limit / (1 << 30);
+    if (f->settings.implicit && !is_full(f))
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "sampling is %s with implicit: a fixed point depends on the whole graph "
+                          "(%.2f GiB of %.1f allowed); needs sampling full",
+                          asked, gib, max);
     if (!is_full(f))
         snprintf(how, size, "%s, %.3g of the nodes an epoch (the full graph: %.1f GiB of %.1f%s)",
                  f->settings.sampling, f->settings.fraction, gib, max,

@@ -129,8 +129,8 @@ int64_t basin_nodes_reach(const basin_nodes_model *model) {
     const basin_nodes_settings *r = &model->settings;
     bool trees = model->ensemble.fits && !(model->ensemble.share > 0);
     bool plain = basin_choice_is(r->form, "linear") || basin_choice_is(r->form, "mlp");
-    if (r->classes ||
-        (!trees && ((!plain && !basin_nodes_descends(r)) || !basin_choice_is(r->position, "none"))))
+    if (r->classes || (!trees && ((!plain && !basin_nodes_descends(r)) || r->implicit ||
+                                  !basin_choice_is(r->position, "none"))))
         return -1;
     /* Own columns see a node's edges: one hop more. */
     int64_t hops = basin_int_max(trees ? 0 : r->hops, model->ensemble.fits ? 2 : 0);
@@ -148,9 +148,9 @@ basin_status basin_near_scorer_new(basin_near_scorer **scorer, const basin_near_
     s->reach = basin_nodes_reach(rows->model);
     if (s->reach < 0)
         return basin_fail(error, BASIN_UNSUPPORTED,
-                          "single nodes need a detector of form energy, linear or mlp, with "
-                          "position none; this one has form %s, position %s",
-                          r->form, r->position);
+                          "single nodes need a detector of form energy, linear or mlp, without "
+                          "implicit and with position none; this one has form %s%s, position %s",
+                          r->form, r->implicit ? ", implicit" : "", r->position);
     s->descends = rows->network && !plain;
     return s->descends && options->states == BASIN_NODES_STATES_KEPT ? keep_states(s, error)
                                                                      : BASIN_OK;

@@ -113,6 +113,7 @@ static basin_status run_plans(basin_nodes_scorer *s, double *const *row, basin_e
     int64_t count = s->inputs->count;
     BASIN_TRY(way.context ? basin_plans_run(s->plan, (int)count, &way, error)
                           : basin_plan_run(s->plan[0], error));
+    basin_convergence_note(s->watch, "scoring", s->store);
     for (int64_t k = 0; k < count; k++)
         BASIN_TRY(basin_values_read(s->plan[k], s->net.probability, row[k], BASIN_F64, error));
     return BASIN_OK;

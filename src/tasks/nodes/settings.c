@@ -66,6 +66,10 @@ static basin_status check_settings(const void *values, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE,
                           "positive_gamma with form %s, which has no gamma; needs form energy",
                           r->form);
+    if (r->implicit && !basin_nodes_descends(r))
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "implicit with form %s, which does not descend; needs form energy",
+                          r->form);
     if (basin_facts_bias(r) && (!basin_nodes_descends(r) || !r->attention))
         return basin_fail(error, BASIN_BAD_VALUE,
                           "facts %s with form %s, which has no energy of pairs; needs facts "

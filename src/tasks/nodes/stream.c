@@ -228,6 +228,12 @@ static basin_status check(const basin_node_inputs *inputs, const basin_part *par
                           "smoothing %lld of parts that are streamed, as their plans do not fit; "
                           "expected more memory, more ranks, or a model with smoothing 0",
                           (long long)r->smoothing);
+    if (r->implicit)
+        return basin_fail(
+            error, BASIN_UNSUPPORTED,
+            "%s: the graph does not fit into the memory allowed, and descents to "
+            "fixed points (implicit) cannot be streamed; needs more memory or a smaller dim",
+            inputs->network->path);
     if (basin_nodes_descends(r)) return BASIN_OK;
     return basin_fail(error, BASIN_UNSUPPORTED,
                       "%s: the graph does not fit into the memory allowed, and form %s cannot be "

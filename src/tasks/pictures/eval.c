@@ -260,6 +260,7 @@ static basin_status run(state *s, basin_error *error) {
     BASIN_TRY(rank(s->scores, error));
     summarise(s);
     s->scores->unreadable = basin_picture_feed_count(s->feed).unreadable;
+    basin_convergence_note(s->scoring->watch, "scoring", s->model->store);
     return BASIN_OK;
 }
 

@@ -30,7 +30,7 @@ basin_status basin_image_set_descent(basin_image_model *model,
 basin_image_settings basin_image_run_settings(const basin_image_model *model) {
     const basin_image_descent_options *d = &model->descent;
     basin_image_settings s = model->settings;
-    if (d->steps > 0) s.steps = d->steps;
+    if (d->steps > 0) s.steps = s.rest_steps = d->steps;
     if (d->alpha > 0) s.alpha = d->alpha;
     return s;
 }

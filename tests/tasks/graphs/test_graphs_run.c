@@ -149,6 +149,14 @@ TEST_WITH(resumes_inside_an_epoch, folder_new, folder_remove) {
     survives(&s, 0, limit, 3);
 }
 
+TEST_WITH(resumes_at_rest_points, folder_new, folder_remove) {
+    BASIN_AT_EXIT(scene_close) scene s;
+    static const int64_t limit[] = {3, 1};
+    scene_open(&s, state);
+    s.settings.batch = 8, s.settings.implicit = true, s.settings.alpha = 0.3;
+    survives(&s, 0, limit, 2);
+}
+
 TEST_WITH(resumes_before_the_first_validation, folder_new, folder_remove) {
     BASIN_AT_EXIT(scene_close) scene s;
     static const int64_t limit[] = {2, 1};

@@ -79,6 +79,8 @@ static void check_resumed(void **state, const char *sampling, const char *positi
     fraud_scene s = scene_new();
     basin_training_result outcome = {.size = sizeof outcome};
     s.least = least;
+    s.settings.implicit = strcmp(sampling, "rest") == 0;
+    if (s.settings.implicit) sampling = "full", s.settings.alpha = 0.3;
     s.settings.sampling = sampling, s.settings.position = position;
     s.training.log_every = steps > 1;
     s.training.log = folder_path(path[0], state, "whole.jsonl");
@@ -102,6 +104,7 @@ static void check_resumed(void **state, const char *sampling, const char *positi
 
 TEST(a_resumed_run_ends_with_the_same_bits) {
     check_resumed(state, "full", "none", 1, false);
+    check_resumed(state, "rest", "none", 1, false); /* full, and descents to rest */
     check_resumed(state, "subgraph", "none", 1, false);
     check_resumed(state, "subgraph", "learned", 1, false);
     check_resumed(state, "neighbours", "none", 3, false);

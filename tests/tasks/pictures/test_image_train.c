@@ -48,6 +48,35 @@ TEST(a_stopped_run_resumes_to_the_same_bytes) {
     assert_int_equal(o.parameters, a.parameters);
 }
 
+static void bench_resting(bench *b, void **state, const char *name) {
+    bench_tiny(b, state, name);
+    b->s->implicit = true;
+    b->s->alpha = 0.5;
+    b->s->rate = 2e-3, b->s->epochs = 8, b->s->crop = "none", b->s->jitter = 0;
+    b->training.log_every = 3;
+}
+
+/* At rest points, too; the model file says how to descend. */
+TEST(rest_points_are_trained_and_resumed) {
+    BASIN_AT_EXIT(bench_close) bench whole, cut;
+    bench_resting(&whole, state, "whole");
+    bench_resting(&cut, state, "cut");
+    basin_image_model *model;
+    basin_training_result a = bench_train(&whole, -1, false);
+    assert_true(basin_score_get(&a.best, "test_mse") < 0.9); /* 0.96 after an epoch */
+    bench_train(&cut, 7, false);
+    basin_training_result o = bench_train(&cut, -1, true);
+    assert_true(o.resumed && o.loss == a.loss);
+    same_file(whole.out, cut.out);
+    char *one = timeless(whole.log), *two = timeless(cut.log);
+    assert_string_equal(one, two);
+    free(one);
+    free(two);
+    assert_ok(basin_image_open(&model, whole.out, whole.training.backend, &failure));
+    assert_true(model->settings.implicit);
+    basin_image_close(model);
+}
+
 TEST(another_configuration_does_not_resume) {
     BASIN_AT_EXIT(bench_close) bench b;
     bench_tiny(&b, state, "other");

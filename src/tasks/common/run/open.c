@@ -334,3 +334,30 @@ void basin_score_add(basin_score *score, const char *name, double value) {
     snprintf(score->measure[i].name, sizeof score->measure[i].name, "%s", name);
     score->measure[i].value = value;
 }
+
+/* ---- fixed points ---- */
+
+bool basin_convergence_describe(char *text, size_t size, const basin_convergence *r) {
+    size_t at = 0;
+    if (size) *text = 0;
+    if (r->not_converged)
+        at = (size_t)snprintf(text, size,
+                              "%lld of %lld descents did not converge in %lld steps, forces of "
+                              "up to %.2g of a token were left; more rest_steps or another alpha "
+                              "may help",
+                              (long long)r->not_converged, (long long)r->points,
+                              (long long)r->max_steps, r->change);
+    if (r->unsolved && at < size)
+        snprintf(text + at, size - at,
+                 "%s%lld of %lld gradients at fixed points are inexact, their linear systems by up "
+                 "to %.2g; more rest_products may help",
+                 at ? "; " : "", (long long)r->unsolved, (long long)r->solutions, r->residual);
+    return r->not_converged || r->unsolved;
+}
+
+void basin_convergence_note(const basin_watch *watch, const char *when, basin_store *store) {
+    char text[400];
+    basin_convergence found = basin_convergence_of(store);
+    if (basin_convergence_describe(text, sizeof text, &found))
+        basin_watch_note(watch, "%s: %s", when, text);
+}

@@ -209,11 +209,15 @@ static basin_status note_epoch_time(basin_run *r, basin_error *error) {
 
 static basin_status end_epoch(basin_run *r, basin_training_result *outcome, basin_error *error) {
     basin_score score;
+    char when[40];
     BASIN_TRY(settle(r, error));
     BASIN_TRY(note_epoch_time(r, error));
     r->at.epoch++;
+    snprintf(when, sizeof when, "epoch %lld", (long long)r->at.epoch);
     outcome->loss = mean(&r->at.epoch_loss);
+    basin_convergence_note(r->training.watch, when, r->task->store);
     BASIN_TRY(judge(r, &score, error));
+    (void)basin_convergence_of(r->task->store); /* of scores, which their maker reports */
     BASIN_TRY(log_epoch(r, &score, error));
     r->at.epoch_loss = (basin_run_sum){0};
     return BASIN_OK;

@@ -137,6 +137,9 @@ void basin_watch_progress(const basin_watch *watch, const char *what, int64_t do
 void basin_watch_note(const basin_watch *watch, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 bool basin_watch_stopped(const basin_watch *watch);
+/* A line that says `when` and which descents to fixed points on that store did not converge since
+ * the last call; nothing where all did. */
+void basin_convergence_note(const basin_watch *watch, const char *when, basin_store *store);
 
 /* Averages of parameters over the steps of a run, kept as states "average.NAME" beside them:
  * average <- keep average + (1 - keep) parameter after step t = 1, 2, ..; early steps count more,

@@ -222,12 +222,7 @@ static const struct {
             {"field", "\"energy\""},
             {"scales", "1"},
             {"objective", "\"complete\""},
-            {"scales", "4"},
-            {"implicit", "false"},
-            {"rest_steps", "0"},
-            {"rest_until", "0"},
-            {"rest_products", "0"},
-            {"rest_accuracy", "0"}};
+            {"scales", "4"}};
 
 /* A setting that this version does not know may have gone; then its value must be the one above. */
 static basin_status check_unknown(const cJSON *item, const char *path, basin_error *error) {

@@ -75,8 +75,23 @@ typedef struct basin_setting_entry {
     X(INTEGER, memories, "M", 1, 1 << 24, "Memories of the Hopfield network.",                     \
       .needs = BASIN_NEEDS_HIDDEN)                                                                 \
     X(INTEGER, steps, "T", 1, 10000, "Steps of the descent in a block.",                           \
-      .needs = "arch=et|vit|albert|hyperset form=energy|published")                                \
+      .needs = "arch=et|vit|albert|hyperset form=energy|published implicit=off")                   \
     X(REAL, alpha, "X", 0, 1e6, "Size of a step of the descent.", .needs = BASIN_NEEDS_DESCENT)    \
+    X(SWITCH, implicit,                                                                            \
+      "Instead of `steps` steps, descend to a fixed point, pulled to where the tokens began; "     \
+      "gradients are those of that point, and training takes the memory of one step.",             \
+      .absent = "off", .needs = BASIN_NEEDS_DESCENT)                                               \
+    X(INTEGER, rest_steps, "T", 0, 1e6, "Maximum steps to the fixed point; 0: 500.",               \
+      .absent = "0", .needs = BASIN_NEEDS_DESCENT " implicit=on")                                  \
+    X(REAL, rest_until, "SHARE", 0, 0.999,                                                         \
+      "At the fixed point no force moves a token by more than this share of its length; 0: 1e-4.", \
+      .absent = "0", .needs = BASIN_NEEDS_DESCENT " implicit=on")                                  \
+    X(INTEGER, rest_products, "N", 0, 1e6,                                                         \
+      "Maximum products with the energy's Hessian for a gradient at the fixed point; 0: 100.",     \
+      .absent = "0", .needs = BASIN_NEEDS_DESCENT " implicit=on")                                  \
+    X(REAL, rest_accuracy, "SHARE", 0, 0.999,                                                      \
+      "How far its linear system may be off, relative; 0: 1e-3.", .absent = "0",                   \
+      .needs = BASIN_NEEDS_DESCENT " implicit=on")                                                 \
     X(SWITCH, attention, "The attention energy.", .needs = "arch=et form=energy|published")        \
     X(SWITCH, hopfield, "The Hopfield energy.", .needs = "arch=et form=energy|published")          \
     X(CHOICE, hopfield_kind, BASIN_CHOICES("relu", "power", "softmax"),                            \
@@ -108,7 +123,15 @@ static inline basin_hopfield basin_hopfield_named(const char *name) {
     .beta = (s)->beta, .learn_beta = (s)->learn_beta, .positive_gamma = (s)->positive_gamma
 
 /* The initialisers of a basin_descent_spec. */
-#define BASIN_DESCENT_OF(s) .steps = (int)(s)->steps, .alpha = (s)->alpha
+#define BASIN_DESCENT_OF(s)                                                                        \
+    .steps = (int)(!(s)->implicit    ? (s)->steps                                                  \
+                   : (s)->rest_steps ? (s)->rest_steps                                             \
+                                     : 500),                                                       \
+    .alpha = (s)->alpha,                                                                           \
+    .implicit = {.on = (s)->implicit,                                                              \
+                 .until = (s)->rest_until,                                                         \
+                 .accuracy = (s)->rest_accuracy,                                                   \
+                 .products = (int)((s)->rest_products ? (s)->rest_products : 100)}
 
 /* A training run. */
 #define BASIN_RUN_SETTINGS(X)                                                                      \
@@ -149,7 +172,7 @@ static inline basin_hopfield basin_hopfield_named(const char *name) {
     X(SWITCH, recompute,                                                                           \
       "Keep one token tensor per step of the descent and recompute the rest: less memory, more "   \
       "time.",                                                                                     \
-      .absent = "off", .needs = "form=energy")
+      .absent = "off", .needs = "form=energy implicit=off")
 
 /* ---- a task's settings as a whole ---- */
 

@@ -291,6 +291,7 @@ basin_status basin_image_complete(basin_image_complete_result *completion, basin
         status = begin_picture(&fill[i], &completion[i], &picture[i], model->settings.patch, &taken,
                                i, error);
     if (!status) status = fill_all(fill, count, model, &taken, error);
+    if (!status) basin_convergence_note(taken.watch, "completing", model->store);
     for (int64_t i = 0; i < count && !status; i++)
         status = finish(&completion[i], &fill[i], &taken, error);
     for (int64_t i = 0; i < count; i++) {

@@ -221,6 +221,10 @@ basin_status basin_image_trace_new(basin_image_trace *trace, basin_image_model *
     const basin_image_settings *s = &model->settings;
     bool et = !strcmp(s->arch, "et");
     *trace = (basin_image_trace){.gamma = NAN};
+    if (s->implicit)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "the model descends to a fixed point (implicit), in no fixed number of "
+                          "steps; frames and reports need a model of steps");
     trace->steps = (int)basin_image_run_settings(model).steps;
     trace->count = count;
     if (et && s->attention) trace->part[trace->parts++] = "attention";
