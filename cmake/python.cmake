@@ -31,6 +31,10 @@ if(TARGET basin_cuda)
     install(TARGETS basin_cuda LIBRARY DESTINATION basin/lib COMPONENT python)
 endif()
 
+# What comes with Basin, where src/tasks/common/models.c looks: beside the folder of the libraries.
+file(GLOB models CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/models/*.safetensors)
+install(FILES ${models} DESTINATION basin/models COMPONENT python)
+
 # Models of graphs need eigenvectors, and pictures may be WebP: what is opened for these lies beside
 # libbasin, where src/base/library.c looks first. auditwheel adds what they need. Debian's own LAPACK
 # is preferred, wherever the alternatives point: OpenBLAS would be 21 MB.
