@@ -116,8 +116,9 @@ BASIN_RULE(softmax) {
 
 basin_expr basin_layernorm(basin_expr x, basin_expr gamma, basin_expr delta, double epsilon) {
     if (!x || !gamma) return NULL;
-    if (!delta && x->shape.rank > 0)
-        delta = basin_full(x->graph, BASIN_SHAPE(x->shape.dim[x->shape.rank - 1]), 0);
+    bool zero = !delta && x->shape.rank > 0;
+    if (zero) delta = basin_full(x->graph, BASIN_SHAPE(x->shape.dim[x->shape.rank - 1]), 0);
+    if (zero && !delta) return NULL; /* no memory */
     bool each = gamma->shape.rank != 0;
     if (x->shape.rank < 1 || (each && !basin_shape_equal(gamma->shape, delta->shape)) ||
         delta->shape.rank != 1 || delta->shape.dim[0] != x->shape.dim[x->shape.rank - 1])
