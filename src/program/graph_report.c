@@ -124,6 +124,20 @@ static const char *id_of(char text[NAME_TEXT], const basin_graphset *s, int64_t 
     return text;
 }
 
+/* What is known of a training molecule: its value, or its class. */
+static void put_measured(basin_document *d, const job *j, int64_t graph) {
+    const basin_graphset *s = &j->training;
+    char name[100];
+    double y = s->target && j->column >= 0 && j->column < s->targets
+                   ? (double)s->target[graph * s->targets + j->column]
+                   : NAN;
+    if (!isnan(y)) basin_document_put(d, ",'measured':%g", y);
+    if (!s->class_of || s->class_of[graph] < 0) return;
+    basin_graph_name_column(name, (const char *const *)s->column, s->class_value,
+                            s->class_of[graph]);
+    basin_document_put(d, ",'measured':%s", name + 2); /* without p_ */
+}
+
 /* For the largest errors: the molecule, and its nearest in the training table if that is given. */
 static void put_drawings(basin_document *d, const job *j) {
     char text[NAME_TEXT];
@@ -138,6 +152,7 @@ static void put_drawings(basin_document *d, const job *j) {
             g++;
         if (g < j->training.graphs) basin_document_put(d, "'near':");
         if (g < j->training.graphs) basin_graph_put_drawing(d, &j->training, g, NULL, NULL);
+        if (g < j->training.graphs) put_measured(d, j, g);
         basin_document_put(d, "}");
     }
     basin_document_put(d, "]");
@@ -205,7 +220,12 @@ static basin_status report(void *context, basin_error *error) {
     if (all->info->class_value && o->about)
         return basin_usage(error, "--about has no effect: a report on classes covers all of them");
     if (j->column < 0 && !all->info->class_value) j->column = 0;
-    if (o->training_file)
+    const char *measured = all->info->table_target; /* which a table of structures may lack */
+    bool without =
+        o->training_file &&
+        (!measured || basin_graph_read(&j->training, &o->args, &o->reading, o->training_file,
+                                       measured, all->info->settings, NULL) != BASIN_OK);
+    if (without)
         BASIN_TRY(basin_graph_read(&j->training, &o->args, &o->reading, o->training_file, "",
                                    all->info->settings, error));
     if (o->training_file) BASIN_TRY(check_training(j, error));

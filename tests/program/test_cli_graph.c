@@ -444,6 +444,7 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_contains(p->out, "\ntrained on");
     static char page[1 << 20];
     slurp(page, sizeof page, folder_path(path, state, "r.json"));
+    assert_contains(page, "\"measured\":");
     cJSON *json = cJSON_Parse(page);
     cJSON *graphs = cJSON_GetObjectItem(json, "graphs");
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(graphs, "drawings")), 4);
