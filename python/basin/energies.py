@@ -307,7 +307,8 @@ class Energy(Method):
             chosen, *key, turns_key, mask is None, noise, until > 0, guard, accelerate,
             asks or steps < _SEVERAL,
         )  # fmt: skip
-        row, values = packed.row(x), values[: len(values) - packed.count]
+        row, values = packed.start, values[: len(values) - packed.count]
+        packed.forget()
         if mask is not None:
             values = [*values, ready(packed.row(self._masks(mask, x))), row]
         with chosen.lock:
@@ -424,9 +425,11 @@ class Energy(Method):
         """Refuses what is no parameter, and what is missing."""
         for name in parameters if not self._signature.options else ():
             if name not in self._parameters and name != _VECTOR:
-                known = [*self._parameters, *sorted(_KEYWORDS)]
-                near = difflib.get_close_matches(name, known, 1) or [f"one of {self._parameters}"]
-                raise BasinError(f"{self.__name__} has no parameter {name!r}, expected {near[0]}")
+                known = [*self._parameters, *sorted(_KEYWORDS - {"x"})]
+                near = difflib.get_close_matches(name, known, 1)
+                near = near or ["alpha" if name in _ALPHA else f"one of {known}"]
+                expected = "it as the first, by position" if name == "x" else near[0]
+                raise BasinError(f"{self.__name__} has no parameter {name!r}, expected {expected}")
         for name in self._needed:
             if name not in parameters:
                 raise BasinError(f"{self.__name__} needs its parameter {name!r}")
@@ -470,7 +473,8 @@ class Packed:
     False), there is a term more, x0 . g - g . g / 2, with which dE/dg = 0 there."""
 
     def __init__(self, energy, x, held=None):
-        self._energy, self._x, self._held = energy, x, held
+        self._energy, self._held = energy, held
+        self._x: Any = x
         leaves = _leaves(x)
         self._shapes = [a.shape for a in leaves]
         self._structure, self.count = flatten(x, []), len(leaves)
@@ -480,6 +484,10 @@ class Packed:
     @property
     def start(self):
         return self.row(self._x)
+
+    def forget(self):
+        """Lets the states go: what stays knows their shapes."""
+        self._x = None
 
     def row(self, x):
         """States as one array."""
@@ -550,6 +558,7 @@ class FixedPoint:
 
 
 _VECTOR = "vector of hessian_vector"  # no name of a parameter can be this
+_ALPHA = ("lr", "rate", "learning_rate", "step_size", "dt", "eta")  # what others call it
 _SEVERAL = 8  # from so many steps on, the library takes several at once
 _KEYWORDS = {
     name

@@ -116,6 +116,10 @@ class Callbacks:
         if self.failure is not None:
             raise self.failure
 
+    def forget(self):
+        """When nothing more is built: callbacks hold this object, which holds them."""
+        self._kept.clear()
+
 
 class Bound(Callbacks):
     """An energy of one array of tokens, with its parameters, as the library's basin_energy."""
@@ -318,7 +322,7 @@ class Runner:
     terms, of which the energy is the sum from `first` on."""
 
     def __init__(self, bound, backend, make, values, shapes, states, names, first=0):
-        self._bound, self._store, self._dtype = bound, Store(backend), backend.dtype
+        self._store, self._dtype = Store(backend), backend.dtype
         self._shapes, self._tree, self._names, self._first = shapes, states, names, first
         self._states = [lib.basin_expr_name(state._pointer) for state in values]
         descent = ffi.new("basin_descent **")
@@ -327,6 +331,7 @@ class Runner:
         except BasinError:
             bound.reraise()
             raise
+        bound.forget()
         graph = bound.graph.pointer
         self.pointer = owned(descent[0], lib.basin_descent_free, self._store.pointer, graph)
         places = range(len(self._shapes))
