@@ -121,9 +121,9 @@ void basin_record_context(basin_record *r, const basin_context *context,
 
 basin_status basin_labels_parse(int64_t labels[2], const char *text, basin_error *error) {
     const char *at = text;
-    int64_t ones = 0, zeros = 0, most = BASIN_CONTEXT_LABELS;
+    int64_t ones = 0, zeros = 0, max = BASIN_CONTEXT_LABELS;
     bool read = basin_integer_read(&ones, &at) && *at++ == ':' && basin_integer_read(&zeros, &at);
-    if (!read || *at || ones < 1 || zeros < 1 || ones > most || zeros > most - ones)
+    if (!read || *at || ones < 1 || zeros < 1 || ones > max || zeros > max - ones)
         return basin_usage(error,
                            "--labels '%.40s'; expected ANOMALOUS:NORMAL, such as 20:180, at most "
                            "%d in all",
