@@ -602,7 +602,9 @@ static basin_status prepare_cv(void *context, basin_error *error) {
     j->paper = !strcmp(j->o->protocol, "paper");
     BASIN_TRY(basin_graph_read(&j->set, &j->o->args, &j->o->reading, j->o->operand[0], NULL,
                                j->o->settings, error));
-    j->members = members > 0 ? (int64_t)members : j->set.line ? 5 : 3;
+    j->members = members > 0 ? (int64_t)members
+                 : !j->set.line || (j->set.task == BASIN_GRAPHS_VALUES && !j->set.binary) ? 3
+                                                                                          : 5;
     BASIN_TRY(basin_settings_get_number(&seed, j->o->settings, "best_of", error));
     if (seed > 1)
         return basin_usage(error, "--best-of chooses among runs; use it with graph train");

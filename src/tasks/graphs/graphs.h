@@ -97,7 +97,7 @@
     BASIN_SHARD_SETTINGS(X)                                                                        \
     X(INTEGER, members, "N", 0, BASIN_MAX_MEMBERS,                                                 \
       "Models of other seeds and validation parts, whose outputs are averaged; 0: 5 for "          \
-      "molecules, else 1.",                                                                        \
+      "classes of molecules, 3 for their values, else 1.",                                         \
       .absent = "1")                                                                               \
     X(INTEGER, best_of, "N", 0, BASIN_MAX_MEMBERS,                                                 \
       "Train N runs of other seeds and keep the one that is best on validation graphs, as the "    \

@@ -602,7 +602,8 @@ basin_status basin_graphs_take_member(basin_graphs_model *model, int64_t member,
 
 int64_t basin_graphs_members(const basin_graphs_settings *settings, const basin_graphset *set) {
     if (settings->best_of > 1) return settings->best_of;
-    return settings->members ? settings->members : set->line ? 5 : 1;
+    bool values = set->task == BASIN_GRAPHS_VALUES && !set->binary;
+    return settings->members ? settings->members : !set->line ? 1 : values ? 3 : 5;
 }
 
 basin_status basin_graphs_write(const char *path, basin_graphs_model *model, basin_error *error) {

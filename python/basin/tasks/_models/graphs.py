@@ -213,9 +213,9 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
     Graphs are a list of what Graph.of takes (edges [E, 2], Graph, NetworkX, SciPy, PyTorch
     Geometric, SMILES, molecules of RDKit), or a GraphSet. `validation` is the part that
     chooses the epoch, 0 for none: then the last one is kept. With `directed` an edge goes one way.
-    For molecules (SMILES, RDKit) it is the mean of 5 models, unless `members` is given, and of
-    what it remembers of training molecules (`near`). Several yes-or-no targets, learnt together,
-    are y [graphs, targets] of 0 and 1, NaN where one is not known.
+    For molecules (SMILES, RDKit) it is the mean of 5 models (values: 3), unless `members` is given,
+    and of what it remembers of training molecules (`near`). Several yes-or-no targets, learnt
+    together, are y [graphs, targets] of 0 and 1, NaN where one is not known.
 
     >>> rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 15)]
     >>> stars = [[[0, i] for i in range(1, n)] for n in range(5, 15)]
