@@ -11,7 +11,7 @@ typedef struct options {
     const char *labels, *model, *part, *rivals, *split, *threshold_for;
     int64_t first, runs, split_seed;
     double ratio;
-    bool no_baselines, no_edges, shuffle_edges, unseen, unsupervised;
+    bool inductive, no_baselines, no_edges, shuffle_edges, unseen, unsupervised;
 } options;
 #define OPTIONS options
 
@@ -40,6 +40,8 @@ static const basin_option anomaly_table[] = {
                   .initial = -1),
     BASIN_TEXT(rivals, 0, "rivals", "LIST", .needs = "model= unsupervised=off in-context=off"),
     BASIN_FLAG(no_baselines, "no-baselines", .needs = "model= unsupervised=off", .more = true),
+    BASIN_FLAG(inductive, "inductive",
+               .needs = "split-time!= rivals= no-edges=off shuffle-edges=off"),
     BASIN_FLAG(no_edges, "no-edges", .needs = "model= unsupervised=off in-context=off"),
     BASIN_FLAG(shuffle_edges, "shuffle-edges", .needs = "model= unsupervised=off in-context=off"),
     BASIN_NODES_OPTIONS,
@@ -87,6 +89,8 @@ typedef struct eval {
     basin_context *context;         /* of --in-context; or NULL */
     int64_t labels[2];              /* stored there, by class */
     basin_network *bare, *shuffled; /* of --no-edges, --shuffle-edges; or NULL */
+    basin_network *past;            /* of --inductive: without edges of the test period; or NULL */
+    uint8_t *past_part;             /* of its nodes */
     double *scores;                 /* [N] of a back-test */
     /* of a back-test */
     const char *judged; /* what was judged, in words */
@@ -260,6 +264,62 @@ static basin_status add_changed(eval *b, basin_error *error) {
     return BASIN_OK;
 }
 
+/* ---- a past that knows nothing of the future ---- */
+
+/* A time as a table has it. */
+static void print_time(char text[40], const basin_schema *schema, double time) {
+    struct tm day;
+    time_t seconds = (time_t)ceil(time * 86400 - 1e-6);
+    bool date = false;
+    for (size_t i = 0; i < schema->edges.columns; i++)
+        date = date ||
+               (schema->edges.column[i].time && schema->edges.column[i].type == BASIN_COLUMN_DATE);
+    snprintf(text, 40, "%.17g", time);
+    if (date && gmtime_r(&seconds, &day)) strftime(text, 40, "%Y-%m-%dT%H:%M:%S", &day);
+}
+
+/* The graph at the end of validation: later rows of edges are not read. */
+static basin_status open_past(eval *b, basin_error *error) {
+    const basin_network *n = b->use.network;
+    options *o = b->o;
+    basin_args then = o->args;
+    char until[40], id[BASIN_MAX_NODE];
+    double end = -INFINITY;
+    if (!n->since || !n->schema)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: --inductive needs tables whose edges have times", n->path);
+    BASIN_SCRATCH_RAW(uint8_t, part, n->nodes, "an evaluation", error);
+    BASIN_TRY(basin_split_from_masks(part, n, 0, error));
+    for (int64_t i = 0; i < n->nodes; i++)
+        if (part[i] == BASIN_SPLIT_TRAIN || part[i] == BASIN_SPLIT_VAL)
+            end = fmax(end, n->since[i]);
+    print_time(until, n->schema, end);
+    then.quiet = true, then.network.split_time = NULL, then.table.until = until;
+    BASIN_TRY(basin_args_network(&b->past, &then, n->schema, o->operands, o->operand, error));
+    BASIN_TRY(BASIN_NEW(&b->past_part, b->past->nodes + 1, "an evaluation", error));
+    for (int64_t i = 0; i < b->past->nodes; i++) {
+        int64_t at = basin_network_find(n, basin_network_id(b->past, i, id));
+        b->past_part[i] = at >= 0 && part[at] != BASIN_SPLIT_TEST ? part[at] : BASIN_SPLIT_NONE;
+    }
+    note(b, "trained on the graph until %s, tested on that of all times", until);
+    return BASIN_OK;
+}
+
+/* A model of the past on the nodes of the future. */
+static basin_status take_past(eval *b, int number, int64_t i, const basin_nodes_model *model,
+                              basin_error *error) {
+    const basin_network *n = b->use.network;
+    const basin_nodes_info *info = basin_nodes_get_info(model);
+    figures *f = figures_of(b, number, i);
+    BASIN_SCRATCH_RAW(double, probability, n->nodes, "scores", error);
+    BASIN_TRY(basin_nodes_predict(probability, model, n, &b->use.how, error));
+    if (info->reached[BASIN_SPLIT_VAL]) f->validation = *info->reached[BASIN_SPLIT_VAL];
+    f->threshold = info->threshold;
+    b->parameters = info->parameters;
+    return basin_nodes_evaluate(&f->test, probability, model, n, b->part, BASIN_SPLIT_TEST,
+                                f->threshold, error);
+}
+
 /* ---- one model on one split ---- */
 
 static bool is_shown(const eval *b, int model) {
@@ -353,6 +413,7 @@ static basin_status train(basin_nodes_model **model, basin_training_result *outc
                           basin_error *error) {
     basin_nodes_data data = {.network = network_of(b, number), .part = b->part};
     int rival = data.network == b->use.network ? number - b->first_rival : -1;
+    if (b->past) data.network = b->past, data.part = b->past_part;
     basin_settings *settings = b->o->settings;
     if (rival >= 0)
         BASIN_TRY(basin_settings_new(&settings, b->o->command->task, b->rival[rival], error));
@@ -450,7 +511,8 @@ static basin_status run_model(eval *b, int number, int64_t i, basin_error *error
         status = train(&model, &outcome, b, number, seed, &training, error);
         b->splits.stopped = outcome.stopped;
         f->epoch = outcome.best_epoch;
-        if (!status && !b->splits.stopped) status = take(b, number, i, model, error);
+        if (!status && !b->splits.stopped)
+            status = (b->past ? take_past : take)(b, number, i, model, error);
         basin_nodes_close(model);
     }
     f->seconds = basin_clock() - began;
@@ -651,6 +713,7 @@ static basin_status prepare(eval *b, basin_error *error) {
     if (!b->classes) note_ratio(b);
     BASIN_TRY(parse_rivals(b, o->rivals, error));
     BASIN_TRY(add_changed(b, error));
+    if (o->inductive) BASIN_TRY(open_past(b, error));
     if (!b->classes) BASIN_TRY(name_detector(b, error));
     b->first_rival = b->classes ? 1 : RIVALS;
     b->models = b->first_rival + b->rivals;
@@ -862,6 +925,8 @@ static void close_eval(void *context) {
     BASIN_FREE(b->part, b->figures, b->splits.value, b->scores);
     basin_context_close(b->context);
     basin_network_close(b->bare);
+    basin_network_close(b->past);
+    free(b->past_part);
     basin_network_close(b->shuffled);
     basin_nodes_use_close(&b->use);
 }

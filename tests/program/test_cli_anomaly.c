@@ -172,6 +172,33 @@ TEST(eval_prints_rivals) {
                  1, "'xgboost' twice");
 }
 
+/* The amount that tells frauds is paid on their last day: whoever trains without the days of the
+ * test cannot learn from it, and scores of the test see it. */
+TEST(an_inductive_split_reads_no_edge_of_the_test) {
+    static const char line[] = "anomaly eval days.csv paid.csv " QUICK
+                               " --trees 0 --no-baselines --split-time time --runs 1 --directed";
+    char path[2][PATH_TEXT];
+    FILE *nodes = fopen(folder_path(path[0], state, "days.csv"), "w");
+    FILE *edges = fopen(folder_path(path[1], state, "paid.csv"), "w");
+    assert_true(nodes && edges);
+    fputs("id,label,age\n", nodes);
+    fputs("src,dst,amount,time\n", edges);
+    for (int i = 0; i < 300; i++) {
+        bool fraud = i % 4 == 0;
+        fprintf(nodes, "n%d,%d,%d\n", i, fraud, i * 7 % 50);
+        fprintf(edges, "n%d,n%d,%d,%d\n", (i * 31 + 5) % 300, i, 1 + i % 3, 1 + i);
+        fprintf(edges, "n%d,n%d,%d,%d\n", (i * 17 + 3) % 300, i, fraud ? 900 : 2, 600 + i);
+    }
+    fclose(nodes), fclose(edges);
+    cJSON *seen = run_json(run(state, "%s --json", line));
+    const program *p = run(state, "%s --json --inductive", line);
+    cJSON *past = run_json(p);
+    assert_true(json_number(seen, "models.0.auroc.0") > 95);
+    assert_true(json_number(past, "models.0.runs.0.validation.auroc") < 80);
+    assert_error(run(state, "anomaly eval accounts.csv transfers.csv --inductive"), 2,
+                 "--inductive has no effect without --split-time");
+}
+
 /* Two rows say what edges are worth; what each node has by itself stays. */
 TEST(eval_measures_what_edges_are_worth) {
     static const char line[] = "anomaly eval accounts.csv transfers.csv " QUICK
