@@ -18,6 +18,7 @@ if(CMAKE_SCRIPT_MODE_FILE AND DEFINED FOLDER)
     set(arrays "")
     set(lists "")
     file(GLOB folders RELATIVE ${FOLDER} ${FOLDER}/*)
+    list(REMOVE_ITEM folders "${WITHOUT}") # a task that scripts/explorer leaves out
     foreach(task IN LISTS folders)
         set(names "")
         set(texts "")
