@@ -162,7 +162,7 @@ def solve(a, b):
 
 def inv(a):
     (a,) = expressions(a)
-    if a.ndim < 2:
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise BasinError(f"inv of {a!r}, expected [.., n, n]")
     return solve(a, _eye(a))
 

@@ -72,6 +72,15 @@ typedef struct basin_factor {
 } basin_factor;
 basin_factor basin_factor_of(const basin_shape *shape, bool transposed);
 
+/* The square matrices of the first operand, [count, n, n]. */
+typedef struct basin_matrices {
+    int64_t count, n;
+} basin_matrices;
+static inline basin_matrices basin_matrices_of(const basin_call *call) {
+    const basin_shape *s = &call->in[0].shape;
+    return (basin_matrices){basin_shape_product(s, 0, s->rank - 2), basin_shape_last(s, 1)};
+}
+
 /* Scores of causal pairs, [rows, keys, heads]; the rows are all queries of all sequences. */
 typedef struct basin_causal {
     int64_t rows, queries, keys, heads;

@@ -115,7 +115,7 @@ TEST(energies_fall) {
 TEST(any_number_of_layers) {
     enum { LAYERS = 12 };
     BASIN_AT_EXIT(lab_close) lab l = lab_new("ref", 1);
-    char name[2 * LAYERS + 1][8];
+    char name[2 * LAYERS + 1][16];
     basin_zoo_value value[2 * LAYERS + 1] = {
         {"x", .expr = basin_full(l.graph, BASIN_SHAPE(N, D), 1)}};
     for (int i = 0; i < 2 * LAYERS; i++) {

@@ -4,16 +4,6 @@
 
 #include "engine/backend/cpu/cpu.h"
 
-typedef struct matrices {
-    int64_t count, n;
-} matrices;
-
-/* The square matrices of the first operand. */
-static matrices matrices_of(const basin_call *call) {
-    const basin_shape *s = &call->in[0].shape;
-    return (matrices){basin_shape_product(s, 0, s->rank - 2), basin_shape_last(s, 1)};
-}
-
 /* ---- Cholesky ---- */
 
 /* In place, from the lower triangle; row k's upper part holds column k, which later rows read. The
@@ -31,7 +21,7 @@ static int64_t cholesky(float *l, int64_t n, const basin_simd *simd) {
 }
 
 static void cholesky_some(const basin_frame *frame, int64_t first, int64_t last) {
-    int64_t n = matrices_of(frame->call).n;
+    int64_t n = basin_matrices_of(frame->call).n;
     for (int64_t i = first; i < last; i++) {
         float *l = (float *)frame->out[0] + i * n * n;
         memcpy(l, (const float *)frame->in[0] + i * n * n, (size_t)(n * n) * sizeof *l);
@@ -46,14 +36,14 @@ static void cholesky_some(const basin_frame *frame, int64_t first, int64_t last)
 }
 
 void basin_cpu_cholesky(const basin_frame *frame) {
-    matrices m = matrices_of(frame->call);
+    basin_matrices m = basin_matrices_of(frame->call);
     basin_cpu_share(frame, cholesky_some, m.count, m.count * m.n * m.n * m.n / 3);
 }
 
 /* ---- linear systems, determinants ---- */
 
 size_t basin_cpu_solve_workspace(const basin_call *call, int threads) {
-    int64_t n = matrices_of(call).n;
+    int64_t n = basin_matrices_of(call).n;
     return (size_t)threads * (size_t)((n * n + 15) / 16 * 16) * sizeof(float);
 }
 
@@ -119,7 +109,7 @@ static double log_size(const float *w, int64_t n, float *sign) {
 static void solve_some(const basin_frame *frame, int64_t first, int64_t last) {
     const basin_call *call = frame->call;
     bool lower = call->attr.count, transposed = call->attr.transpose_a, solves = call->ins > 1;
-    int64_t n = matrices_of(call).n, k = solves ? basin_shape_last(&call->in[1].shape, 1) : 0;
+    int64_t n = basin_matrices_of(call).n, k = solves ? basin_shape_last(&call->in[1].shape, 1) : 0;
     size_t place = (size_t)basin_parallel_place() * basin_cpu_solve_workspace(call, 1);
     float *w = (float *)((char *)frame->workspace + place), sign = 1; /* [n, n] */
     float *size = frame->out[1], *signs = frame->out[2];              /* [count] */
@@ -144,7 +134,7 @@ static void solve_some(const basin_frame *frame, int64_t first, int64_t last) {
 }
 
 void basin_cpu_solve(const basin_frame *frame) {
-    matrices m = matrices_of(frame->call);
+    basin_matrices m = basin_matrices_of(frame->call);
     int64_t k = frame->call->ins > 1 ? basin_shape_last(&frame->call->in[1].shape, 1) : 0;
     basin_cpu_share(frame, solve_some, m.count, m.count * m.n * m.n * (m.n / 3 + k));
 }

@@ -4,16 +4,6 @@
 
 #include "engine/backend/ref/ref.h"
 
-typedef struct matrices {
-    int64_t count, n;
-} matrices;
-
-/* The square matrices of the first operand. */
-static matrices matrices_of(const basin_call *call) {
-    const basin_shape *s = &call->in[0].shape;
-    return (matrices){basin_shape_product(s, 0, s->rank - 2), basin_shape_last(s, 1)};
-}
-
 static void fill(double *x, int64_t count, double value) {
     for (int64_t i = 0; i < count; i++) x[i] = value;
 }
@@ -34,7 +24,7 @@ static int64_t cholesky(double *l, const double *a, int64_t n) {
 void basin_ref_cholesky(const basin_frame *frame) {
     const double *a = frame->in[0]; /* [count, n, n] */
     double *l = frame->out[0];      /* [count, n, n] */
-    matrices m = matrices_of(frame->call);
+    basin_matrices m = basin_matrices_of(frame->call);
     for (int64_t i = 0; i < m.count; i++, a += m.n * m.n, l += m.n * m.n) {
         int64_t row = cholesky(l, a, m.n);
         if (row == m.n) continue;
@@ -52,7 +42,7 @@ static void swap_rows(double *x, int64_t i, int64_t j, int64_t width) {
     }
 }
 
-/* Gauss: w [n, n] becomes upper triangular by steps that the rows of x [n, k] follow. The first
+/* Gauss and Jordan: w [n, n] becomes diagonal by steps that the rows of x [n, k] follow. The first
  * column without a pivot, or n; *sign is that of the order of the rows. */
 static int64_t eliminate(double *w, double *x, int64_t n, int64_t k, double *sign) {
     *sign = 1;
@@ -62,8 +52,8 @@ static int64_t eliminate(double *w, double *x, int64_t n, int64_t k, double *sig
             if (fabs(w[i * n + c]) > fabs(w[pivot * n + c])) pivot = i;
         if (w[pivot * n + c] == 0) return c;
         if (pivot != c) *sign = -*sign, swap_rows(w, c, pivot, n), swap_rows(x, c, pivot, k);
-        for (int64_t i = c + 1; i < n; i++) {
-            double factor = w[i * n + c] / w[c * n + c];
+        for (int64_t i = 0; i < n; i++) {
+            double factor = i == c ? 0 : w[i * n + c] / w[c * n + c];
             for (int64_t j = c; j < n; j++) w[i * n + j] -= factor * w[c * n + j];
             for (int64_t j = 0; j < k; j++) x[i * k + j] -= factor * x[c * k + j];
         }
@@ -80,23 +70,13 @@ static void take_matrix(double *w, const double *a, int64_t n, const basin_attr 
         }
 }
 
-/* From the last row of an upper triangle up. */
-static void substitute(double *x, const double *w, int64_t n, int64_t k) {
-    for (int64_t r = n - 1; r >= 0; r--)
-        for (int64_t j = 0; j < k; j++) {
-            double sum = x[r * k + j];
-            for (int64_t c = r + 1; c < n; c++) sum -= w[r * n + c] * x[c * k + j];
-            x[r * k + j] = sum / w[r * n + r];
-        }
-}
-
 void basin_ref_solve(const basin_frame *frame) {
     const basin_call *call = frame->call;
     bool solves = call->ins > 1;
     const double *a = frame->in[0], *b = frame->in[1];    /* [count, n, n], [count, n, k] */
     double *x = frame->out[0], *w = frame->workspace;     /* like b, [n, n] */
     double *size = frame->out[1], *signs = frame->out[2]; /* [count] */
-    matrices m = matrices_of(call);
+    basin_matrices m = basin_matrices_of(call);
     int64_t n = m.n, k = solves ? basin_shape_last(&call->in[1].shape, 1) : 0;
     for (int64_t i = 0; i < m.count; i++, a += n * n) {
         double sign, sum = 0;
@@ -110,7 +90,7 @@ void basin_ref_solve(const basin_frame *frame) {
         if (size) size[i] = column < n ? -INFINITY : sum;
         if (signs) signs[i] = column < n ? 0 : isnan(sum) ? NAN : sign;
         if (!solves) continue;
-        substitute(x + i * n * k, w, n, k);
+        for (int64_t j = 0; j < n * k; j++) x[i * n * k + j] /= w[j / k * (n + 1)];
         if (column == n) continue;
         basin_host_fail(frame, "solve: matrix %lld is singular (column %lld)", (long long)i,
                         (long long)column);

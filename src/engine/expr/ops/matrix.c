@@ -7,7 +7,8 @@ static bool is_square(basin_expr a) {
     return rank >= 2 && a->shape.dim[rank - 1] == a->shape.dim[rank - 2];
 }
 
-static basin_expr not_square(basin_expr a, const char *what) {
+static bool check_square(basin_expr a, const char *what) {
+    if (is_square(a)) return true;
     return basin_graph_fail(a->graph, BASIN_BAD_SHAPE, "%s: %s, expected [.., n, n]", what,
                             basin_expr_text(a));
 }
@@ -22,8 +23,7 @@ static basin_expr lower_mask(basin_expr a, double diagonal) {
 /* ---- Cholesky ---- */
 
 basin_expr basin_cholesky(basin_expr a) {
-    if (!a) return NULL;
-    if (!is_square(a)) return not_square(a, "cholesky");
+    if (!a || !check_square(a, "cholesky")) return NULL;
     basin_expr even = basin_scale(basin_add(a, basin_transpose(a)), 0.5);
     if (!even) return NULL;
     return basin_node_single(even->graph, BASIN_OP_CHOLESKY, &(basin_attr){0}, &even, 1,
@@ -90,8 +90,7 @@ basin_expr basin_solve(basin_expr a, basin_expr b, basin_solve_kind kind) {
 
 basin_expr basin_slogdet(basin_expr a, basin_expr *sign) {
     if (sign) *sign = NULL;
-    if (!a) return NULL;
-    if (!is_square(a)) return not_square(a, "slogdet");
+    if (!a || !check_square(a, "slogdet")) return NULL;
     basin_result size = {.shape = basin_shape_drop(a->shape, a->shape.rank - 2, 2)};
     basin_result out[3] = {{.absent = true}, size, size};
     basin_node *node = basin_node_new(a->graph, BASIN_OP_SOLVE, &(basin_attr){0}, &a, 1, out, 3);

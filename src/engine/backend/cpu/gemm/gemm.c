@@ -4,7 +4,6 @@
 
 #include "engine/backend/gemm.h"
 #include "base/sort.h"
-#include "basin/machine.h"
 #include "engine/backend/cpu/gemm/kernel.h"
 #include "engine/backend/device.h"
 #include "engine/core/team/team.h"
@@ -377,20 +376,6 @@ void basin_gemm_serial(float *c, int64_t c_row, const float *a, int64_t a_row, i
     g.b = b, g.b_row = b_row, g.b_col = b_col;
     g.accumulate = accumulate;
     basin_gemm_run(&g, 1, workspace);
-}
-
-double basin_machine_peak(float data[BASIN_MACHINE_PEAK], bool narrow, int64_t rounds) {
-    const basin_gemm_kernel *kernel =
-        basin_gemm_kernel_find(narrow ? BASIN_GEMM_BF16 : BASIN_GEMM_F32);
-    enum { K = 256 }; /* a panel of A, one of B and a tile are data, in the nearest cache */
-    if (kernel->peak) return kernel->peak(data, rounds);
-    float *b = data + packed_floats(kernel, kernel->mr, K), *c = b + b_panel(kernel, K);
-    if (kernel->begin) kernel->begin();
-    for (int64_t i = 0; i < rounds / K; i++)
-        kernel->tile(c, kernel->nr, data, b, K, kernel->mr, kernel->nr, i > 0,
-                     &(basin_gemm_ahead){.b = b});
-    if (kernel->end) kernel->end();
-    return 2.0 * kernel->mr * kernel->nr * K * (double)(rounds / K);
 }
 
 /* Packing of panels: a copy where lanes are neighbours in memory, a transpose where steps are. */

@@ -125,9 +125,4 @@ static inline void basin_gemm_tile_copy(float *c, int64_t c_row, const float *ti
     BASIN_GEMM_ROWS_7 ROWS(8) ROWS(9) ROWS(10) ROWS(11) ROWS(12) ROWS(13) ROWS(14)
 /* clang-format on */
 
-/* Multiplies and adds numbers of `data` as fast as one thread can, in bfloat16 if `narrow`; returns
- * the number of operations. For bench/limits.c. */
-enum { BASIN_MACHINE_PEAK = 16384 };
-double basin_machine_peak(float data[BASIN_MACHINE_PEAK], bool narrow, int64_t rounds);
-
 #endif
