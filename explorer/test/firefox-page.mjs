@@ -16,7 +16,7 @@ let passed = 0, failed = 0;
 const tests = {
   async "points fall, and the curve grows"() {
     const at = () => browser.eval("document.querySelector('#fall circle')?.getAttribute('cx')");
-    await browser.until("document.querySelector('#fall circle')");
+    await browser.until("Boolean(document.querySelector('#fall circle'))"); // elements are replaced while they are read
     const first = await at();
     for (let i = 0; i < 100 && (await at()) === first; i++) await new Promise((wait) => setTimeout(wait, 20));
     assert.notEqual(await at(), first);
