@@ -47,7 +47,7 @@ def nameless():
         header = json.loads(file[8:end])
         for entry in header.values():
             entry.pop("data_offsets", None)
-        for name in ("trained.data", "trained.files"):
+        for name in ("trained.data", "trained.files", "basin.digests"):
             header["__metadata__"].pop(name, None)
         return header, file[end:]
 
