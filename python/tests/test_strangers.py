@@ -390,7 +390,7 @@ def test_the_program_is_that_of_jax(name):
 
 
 def main():
-    """CPU milliseconds per call in single precision, after the first: the least of many."""
+    """CPU milliseconds per call in single precision, after the first: the minimum of many."""
     for name, made in PROGRAMS.items():
         ours, theirs = made(drawn("f4"), "cpu")
         cells, jitted = [], compiled(theirs)

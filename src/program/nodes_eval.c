@@ -41,9 +41,11 @@ static const basin_option anomaly_table[] = {
     BASIN_TEXT(rivals, 0, "rivals", "LIST", .needs = "model= unsupervised=off in-context=off"),
     BASIN_FLAG(no_baselines, "no-baselines", .needs = "model= unsupervised=off", .more = true),
     BASIN_FLAG(inductive, "inductive",
-               .needs = "split-time!= rivals= no-edges=off shuffle-edges=off"),
-    BASIN_FLAG(no_edges, "no-edges", .needs = "model= unsupervised=off in-context=off"),
-    BASIN_FLAG(shuffle_edges, "shuffle-edges", .needs = "model= unsupervised=off in-context=off"),
+               .needs = "split-time!= rivals= no-edges=off shuffle-edges=off", .more = true),
+    BASIN_FLAG(no_edges, "no-edges", .more = true,
+               .needs = "model= unsupervised=off in-context=off"),
+    BASIN_FLAG(shuffle_edges, "shuffle-edges", .more = true,
+               .needs = "model= unsupervised=off in-context=off"),
     BASIN_NODES_OPTIONS,
 };
 

@@ -106,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (looked >= 0 && served >= 0 && looked != served) abort();
     if (served >= 0 && records(path, false, 1 + (int64_t)(size % 3)) != served && served > 0 &&
         records(path, true, 0) < 0)
-        abort(); /* what was taken back can be read, too */
+        abort(); /* what was taken back can be read as well */
     if (!basin_journal_open(&any, path, NULL, true, &error)) basin_journal_close(any);
     close(fd);
     free(framed);

@@ -172,7 +172,7 @@ TEST(eval_prints_rivals) {
                  1, "'xgboost' twice");
 }
 
-/* The amount that tells frauds is paid on their last day: whoever trains without the days of the
+/* The amount that marks frauds is paid on their last day: whoever trains without the days of the
  * test cannot learn from it, and scores of the test see it. */
 TEST(an_inductive_split_reads_no_edge_of_the_test) {
     static const char line[] = "anomaly eval days.csv paid.csv " QUICK

@@ -263,7 +263,7 @@ TEST(a_night_is_scored_where_it_changed_something) {
     for (int i = 0; i < 3; i++) assert_non_null(fgets(row[i], sizeof row[i], pay));
     fclose(pay);
     fputs(row[0], night), fputs(row[0], none);
-    int from = (int)strcspn(row[1], ","); /* the first payer pays whom the second row names */
+    int from = (int)strcspn(row[1], ","); /* the first payer pays the account of the second row */
     const char *to = strchr(row[2], ',');
     fprintf(night, "%.*s%s", from, row[1], to);
     fclose(night), fclose(none);

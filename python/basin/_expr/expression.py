@@ -271,7 +271,7 @@ class Expression(ArrayMethods):
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
         name = getattr(function, "__name__", "f")
-        raise BasinError(f"an expression is no tensor: numpy.{name}(g), not torch.{name}(g)")
+        raise BasinError(f"an expression is not a tensor: numpy.{name}(g), not torch.{name}(g)")
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         from basin._expr.tables import call_ufunc

@@ -349,9 +349,10 @@ void basin_request_answer(basin_request *r) {
     r->journal = s->meters.records;
     basin_server_look(s, r->model);
     if (r->host && !s->o->socket && !is_own_host(r, r->host))
-        basin_request_fail(r, 403, "this server is not '%.100s'; --host allows names", r->host);
+        basin_request_fail(r, 403, "this server is not '%.100s'; the option host allows names",
+                           r->host);
     else if (r->origin && !is_own_origin(r))
-        basin_request_fail(r, 403, "a page of '%.100s' may not ask; --host allows names",
+        basin_request_fail(r, 403, "a page of '%.100s' may not ask; the option host allows names",
                            r->origin);
     else if (!allowed(r))
         basin_request_fail(r, 401, "needs the header Authorization: Bearer TOKEN with the token");
