@@ -80,7 +80,7 @@ typedef struct basin_tables {
     basin_table_counts counts;
     const basin_table_file *contrary; /* a cell settles its decimal mark, which is .. */
     int contrary_mark;                /* .. this one: all is read again by it */
-    double *since; /* [since_capacity] of nodes, NaN: no edge yet */
+    double *since;                    /* [since_capacity] of nodes, NaN: no edge yet */
     size_t since_capacity;
     basin_network *network;
     basin_error *error;
