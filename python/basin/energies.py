@@ -22,6 +22,7 @@ from basin._expr.expression import (
     graph_of,
     required_expression,
 )
+from basin._expr.unsupported import foreign_functions_named
 from basin.functions import Method, Signature, by_reference, gradient_tree, name_of, restore
 
 __all__ = ["Descent", "Energy", "FixedPoint", "energy"]
@@ -94,8 +95,8 @@ class Energy(Method):
             rest = parameters[self._signature.rest]
             more = [*self._placed, self._signature.rest]
             parameters = {name: v for name, v in parameters.items() if name not in more}
-            value = self._function(*first, *named, *rest, **parameters)
-        else:
+            first = (*first, *named, *rest)
+        with foreign_functions_named():
             value = self._function(*first, **parameters)
         terms = value if isinstance(value, dict) else {self.__name__: value}
         if isinstance(value, (list, tuple)):

@@ -13,6 +13,7 @@ from basin._engine.plan import Plans, set_plan_cache
 from basin._engine.trees import LEAF, flatten, members, unflatten
 from basin._expr.expression import as_expression, required_expression
 from basin._expr.operations import gradient
+from basin._expr.unsupported import foreign_functions_named
 
 __all__ = ["Function", "function", "set_plan_cache"]
 
@@ -61,7 +62,8 @@ class Signature:
     def call(self, python_function, arguments):
         """The function of arguments by name, *args and **options among them."""
         bound = inspect.BoundArguments(self.signature, collections.OrderedDict(arguments))
-        return python_function(*bound.args, **bound.kwargs)
+        with foreign_functions_named():
+            return python_function(*bound.args, **bound.kwargs)
 
 
 class Method:

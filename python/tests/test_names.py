@@ -334,6 +334,15 @@ def test_arrays_of_jax_are_constants():
     assert basin.function(lambda a: theirs @ a + a @ theirs)([1.0, 1.0]).tolist() == [7, 13]
 
 
+def test_functions_of_other_libraries_are_named():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(basin.BasinError, match="not jnp.sum"):
+        basin.function(lambda a: torch.sum(a))([1.0, 2.0])
+    if jax is not None:
+        with pytest.raises(basin.BasinError, match="not jnp.sum"):
+            basin.function(lambda a: jax.numpy.sum(a))([1.0, 2.0])
+
+
 def test_arrays_of_pytorch_are_constants():
     torch = pytest.importorskip("torch")
     theirs = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)

@@ -264,15 +264,6 @@ class Expression(ArrayMethods):
             "basin.logsumexp, softmax, sigmoid, erf are SciPy's)"
         )
 
-    @property
-    def __jax_array__(self):  # which JAX looks for in all that it does not know
-        raise BasinError("an expression is not an array of JAX: numpy.sum(g), not jnp.sum(g)")
-
-    @classmethod
-    def __torch_function__(cls, function, types, args=(), kwargs=None):
-        name = getattr(function, "__name__", "f")
-        raise BasinError(f"an expression is not a tensor: numpy.{name}(g), not torch.{name}(g)")
-
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         from basin._expr.tables import call_ufunc
 

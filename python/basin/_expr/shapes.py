@@ -39,7 +39,8 @@ def swapaxes(a, axis1, axis2):
 def moveaxis(a, source, destination):
     source = [source] if isinstance(source, numbers.Integral) else list(source)
     destination = [destination] if isinstance(destination, numbers.Integral) else list(destination)
-    axes_of(a, source), axes_of(a, destination)
+    axes_of(a, source)
+    axes_of(a, destination)
     if len(source) != len(destination):
         raise BasinError(f"moveaxis of {a!r}: {len(source)} axes to {len(destination)} places")
     order = [i for i in range(a.ndim) if i not in [k % a.ndim for k in source]]

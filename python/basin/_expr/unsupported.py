@@ -1,6 +1,10 @@
 """What NumPy has and expressions have not, with what does instead where something does."""
 
+import contextlib
+
 import numpy
+
+from basin._engine.library import BasinError
 
 _SHAPE = "its shape would depend on values; numpy.where(mask, a, 0) keeps the shape"
 _SOLVER = "of decompositions there are numpy.linalg.cholesky, solve, inv, slogdet and det"
@@ -58,6 +62,20 @@ _ADVICE = {
     "interp": "numpy.where over the pieces, or basin.relu at the nodes",
     "result_type can_cast min_scalar_type": "every expression has the backend's type",
 }  # fmt: skip
+
+
+@contextlib.contextmanager
+def foreign_functions_named():
+    """Says which library's functions expressions take where another one's refuses them."""
+    try:
+        yield
+    except TypeError as error:
+        if "Expression" not in str(error):
+            raise
+        raise BasinError(
+            "functions of arrays are NumPy's: numpy.sum(g), not jnp.sum(g); numpy.sum(g), not "
+            f"torch.sum(g): {error}"
+        ) from error
 
 
 def _resolve(path):

@@ -114,8 +114,8 @@ class InContextDetector(Detector):
         self._fitted()
         return ffi.NULL
 
-    def _score(self, network):
-        probability = numpy.empty(view_of(network).nodes)
+    def _score(self, network, *shape):
+        probability = numpy.empty((view_of(network).nodes, *shape))
         with self._backend().lock:
             check(
                 lib.basin_context_predict_network, ffi.from_buffer("double[]", probability),
@@ -185,5 +185,5 @@ class InContextDetector(Detector):
     def _no(self, *args: Any, **options: Any) -> Any:
         raise AttributeError("an InContextDetector stores and does not train: no model file")
 
-    save = load = plot_training = property(_no)
-    settings_ = drift_ = property(_no)
+    save = load = plot_training = property(_no)  # type: ignore
+    settings_ = drift_ = property(_no)  # type: ignore
