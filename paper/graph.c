@@ -378,8 +378,7 @@ int main(int argc, char **argv) {
     if (set.blocks > BLOCKS_MOST || set.eigenvectors > 32)
         quit("--blocks, --eigenvectors", "too many");
     open_data(argv[1]);
-    const int64_t G = data.set.graphs;
-    int64_t order[G], step = 0;
+    int64_t G = data.set.graphs, order[G], step = 0;
     for (int64_t i = 0; i < G; i++) order[i] = i;
     const basin_params *params = &model_for(engine.store, order, set.batch)->params;
     printf("%lld graphs, %lld parameters\n", (long long)G, (long long)basin_params_total(params));
@@ -397,4 +396,5 @@ int main(int argc, char **argv) {
     mean_deviation(&mean, &deviation, accuracy, set.noisy);
     printf("accuracy %.4f +- %.4f %% over %lld evaluations of the training graphs\n", mean,
            deviation, (long long)set.noisy);
+    basin_engine_close(&engine);
 }
