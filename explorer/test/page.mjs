@@ -507,7 +507,6 @@ const tests = {
       [["graph", "eval", files("graph.safetensors"), files("rings"), "--json"], /balanced accuracy/],
       [["graph", "cv", files("rings"), "--dim", "8", "--heads", "1", "--head-dim", "4", "--memories", "8", "--blocks", "1", "--epochs", "1", "--json"], /A cross-validation/],
       [["descend", join(work, "tokens.safetensors"), "-w", fashion, "--json"], /The energy falls in every step/],
-      [["zoo", "descend", "et", "--json"], /Hoover et al. 2023/],
       [["info", fashion, "--json"], /117,?265/],
     ];
     writeTokens(join(work, "tokens.safetensors"), 5, 128);

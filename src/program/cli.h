@@ -249,7 +249,7 @@ typedef struct basin_train_task basin_train_task;
     X(node_train) X(node_predict) X(node_eval) X(node_explain) \
     X(graph_train) X(graph_predict) X(graph_explain) X(graph_eval) X(graph_cv) \
     X(graph_convert) X(graph_report) \
-    X(zoo_list) X(zoo_descend) \
+    X(zoo_list) \
     X(serve) \
     X(descend) \
     X(data_convert) X(data_info) X(data_part) X(data_journal) X(data_get) \

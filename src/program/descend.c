@@ -6,7 +6,6 @@
 #include "basin/version.h"
 #include "basin/zoo.h"
 #include "program/cli.h"
-#include "program/verify/specimen.h"
 #include "program/verify/verify.h"
 #include "tasks/common/digest.h"
 #include "tasks/common/run/settings.h"
@@ -120,7 +119,7 @@ static basin_status read_tokens(job *j, basin_error *error) {
 static basin_status read_weights(job *j, const basin_bundle *bundle, basin_error *error) {
     const options *o = j->o;
     int64_t width = j->tokens->shape.dim[j->tokens->shape.rank - 1];
-    for (const basin_zoo_tensor *row = basin_specimen_model("et")->kind->tensor + 1; row->name;
+    for (const basin_zoo_tensor *row = basin_case_model("et")->kind->tensor + 1; row->name;
          row++) {
         bool memories = !strcmp(row->name, "xi"), pairs = row->name[0] == 'w';
         bool heads = strchr(row->shape, 'H') != NULL;

@@ -8,7 +8,8 @@
 #include "base/try.h"
 #include "basin/ham.h"
 #include "basin/tasks/networks.h"
-#include "program/verify/specimen.h"
+#include "basin/zoo.h"
+#include "program/verify/verify.h"
 #include "tasks/nodes/anomaly.h"
 #include "tasks/pictures/net.h"
 
@@ -21,9 +22,112 @@ static int steps_of(basin_case *c) {
     return 0;
 }
 
-static basin_specimen specimen_of(basin_case *c, const char *model) {
-    return (basin_specimen){
-        .model = basin_specimen_model(model), .graph = c->graph, .c = c, .bundle = c->bundle};
+/* ---- models of the zoo, by the rows of its table: each tensor and setting is read from the file,
+ * under the name that it has there ---- */
+
+enum { VALUES = 32 };
+
+typedef struct specimen {
+    basin_case *c;
+    const basin_zoo_model *model;
+    const char *prefix;            /* of names in the file */
+    basin_zoo_value value[VALUES]; /* those that are set before are not read */
+    int values;
+    char word[BASIN_CASE_WORD]; /* of a choice */
+    const basin_zoo *zoo;
+    basin_expr start, x; /* as given, and where the descent begins */
+} specimen;
+
+const basin_zoo_model *basin_case_model(const char *name) {
+    const basin_zoo_model *model;
+    for (int i = 0; (model = basin_zoo_at(i)) && strcmp(model->name, name) != 0;) i++;
+    return model;
+}
+
+static specimen specimen_of(basin_case *c, const char *model) {
+    return (specimen){.c = c, .model = basin_case_model(model), .prefix = ""};
+}
+
+static const basin_zoo_value *find(const basin_zoo_value *value, const char *name) {
+    while (value && value->name && strcmp(value->name, name) != 0) value++;
+    return value && value->name ? value : NULL;
+}
+
+static void set(specimen *s, basin_zoo_value value) {
+    if (s->values < VALUES - 1)
+        s->value[s->values++] = value;
+    else
+        basin_graph_fail(s->c->graph, BASIN_BAD_VALUE, "too many values for a model");
+}
+
+/* Golden files have the names of their oracle. */
+static const char *const alias[][2] = {{"epsilon", "eps"}, {"sphere", "n"},    {"feed", "ff"},
+                                       {"phase", "b"},     {"context", "ctx"}, {"alpha", "dt"},
+                                       {"alpha", "eta"}};
+
+/* Reads a tensor, or a setting (`row` NULL), of that name in the file; false where it has none. */
+static bool read_value(specimen *s, const char *name, const char *other,
+                       const basin_zoo_tensor *row) {
+    char full[BASIN_CASE_WORD + 8];
+    snprintf(full, sizeof full, "in.%s%s", s->prefix, other);
+    const basin_tensor *data = row ? basin_bundle_find(s->c->bundle, full) : NULL;
+    const char *text = row ? NULL : basin_bundle_meta(s->c->bundle, other);
+    basin_zoo_value value = {.name = name};
+    if (row && row->role == BASIN_ZOO_EDGES)
+        value.data = data;
+    else if (data && row->role == BASIN_ZOO_PARAMETER)
+        value.expr = basin_case_parameter(s->c, full + 3);
+    else if (data)
+        value.expr = basin_case_input_add(s->c, full + 3, -1);
+    else if (text && *text != '"')
+        value.number = strcmp(text, "true") ? strtod(text, NULL) : 1;
+    else if (text) {
+        snprintf(s->word, sizeof s->word, "%.*s", (int)strcspn(text + 1, "\""), text + 1);
+        value.choice = s->word;
+    }
+    if (row && row->role == BASIN_ZOO_STATE && data) s->start = value.expr;
+    if (data || text) set(s, value);
+    return data || text;
+}
+
+static void read_any(specimen *s, const char *name, const basin_zoo_tensor *row) {
+    if (find(s->value, name) || find(s->model->variant, name) || strchr(name, '#')) return;
+    bool found = read_value(s, name, name, row);
+    for (size_t i = 0; i < sizeof alias / sizeof *alias && !found; i++)
+        found = !strcmp(alias[i][0], name) && read_value(s, name, alias[i][1], row);
+    if (!found && row && !row->optional && row->role != BASIN_ZOO_STATE)
+        basin_graph_fail(s->c->graph, BASIN_BAD_FILE, "no tensor in.%s for this model", name);
+}
+
+/* Reads all values and builds the model; errors are in the graph. */
+static void specimen_build(specimen *s) {
+    const basin_zoo_kind *kind = s->model->kind;
+    for (const basin_zoo_tensor *row = kind->tensor; row->name; row++)
+        if (!strcmp(row->name, "start")) /* where the descent begins */
+            set(s, (basin_zoo_value){.name = "start", .expr = s->start});
+        else
+            read_any(s, row->name, row);
+    for (const basin_zoo_setting *row = kind->setting; row && row->name; row++)
+        read_any(s, row->name, NULL);
+    read_any(s, "alpha", NULL);
+    s->zoo = basin_zoo_build(s->c->graph, s->model->name, s->value, s->values);
+    if (s->zoo) s->x = basin_zoo_output(s->zoo, "begin", s->start);
+}
+
+/* The same model with another number for one or two tensors or settings. */
+static const basin_zoo *built_with(const specimen *s, const char *name, const char *second,
+                                   double number) {
+    specimen other = *s;
+    const char *const names[] = {name, second};
+    for (int i = 0; i < 2 && names[i]; i++) {
+        basin_zoo_value value = {.name = names[i], .number = number};
+        const basin_zoo_value *found = find(s->value, names[i]);
+        if (found)
+            other.value[found - s->value] = value;
+        else
+            set(&other, value);
+    }
+    return basin_zoo_build(s->c->graph, s->model->name, other.value, other.values);
 }
 
 /* Half the squared distance to the target. */
@@ -78,7 +182,7 @@ static const struct {
                {"out.support0", "support", false, false},
                {"out.supportT", "support", true, false}};
 
-static void add_descent(basin_case *c, basin_specimen *s, bool by_term) {
+static void add_descent(basin_case *c, specimen *s, bool by_term) {
     basin_expr trace[(STEPS + 1) * TERMS];
     int steps = steps_of(c);
     basin_expr end = descend(c, s->zoo, s->x, steps, trace);
@@ -94,8 +198,8 @@ static void add_descent(basin_case *c, basin_specimen *s, bool by_term) {
     finish(c, end, s->start);
 }
 
-static void totals(basin_case *c, basin_specimen *s) { add_descent(c, s, false); }
-static void by_term(basin_case *c, basin_specimen *s) { add_descent(c, s, true); }
+static void totals(basin_case *c, specimen *s) { add_descent(c, s, false); }
+static void by_term(basin_case *c, specimen *s) { add_descent(c, s, true); }
 
 /* ---- transformers: each term by itself, without its factor; forces ---- */
 
@@ -106,8 +210,7 @@ static basin_expr term_force(const basin_energy *energy, basin_expr g, int term)
 
 /* The tokens at the end. Energies are the terms of `count` models at the tokens of every step,
  * [steps + 1, 2 count], or by token [steps + 1, N, 2 count]. */
-static basin_expr add_terms(basin_case *c, basin_specimen *s, const basin_zoo *const *model,
-                            int count) {
+static basin_expr add_terms(basin_case *c, specimen *s, const basin_zoo *const *model, int count) {
     basin_expr row[4 * (STEPS + 1)], x = s->x;
     int steps = steps_of(c), columns = 2 * count;
     if (basin_graph_error(c->graph)) return NULL;
@@ -131,12 +234,12 @@ static basin_expr add_terms(basin_case *c, basin_specimen *s, const basin_zoo *c
     return x;
 }
 
-static basin_expr add_nrgpt(basin_case *c, basin_specimen *s) {
-    const basin_zoo *plain = basin_specimen_with(s, "scale", NULL, 1);
+static basin_expr add_nrgpt(basin_case *c, specimen *s) {
+    const basin_zoo *plain = built_with(s, "scale", NULL, 1);
     return plain ? add_terms(c, s, &plain, 1) : NULL;
 }
 
-static void nrgpt(basin_case *c, basin_specimen *s) { finish(c, add_nrgpt(c, s), s->start); }
+static void nrgpt(basin_case *c, specimen *s) { finish(c, add_nrgpt(c, s), s->start); }
 
 /* x W' + b of parameters by name. */
 static basin_expr affine(basin_case *c, basin_expr x, const char *weight, const char *bias) {
@@ -151,7 +254,7 @@ static basin_expr norm(basin_case *c, basin_expr x, const char *gain, const char
     return basin_add(basin_mul(basin_layernorm(x, one, zero, basin_case_number(c, "eps")), a), b);
 }
 
-static void language_model(basin_case *c, basin_specimen *s) {
+static void language_model(basin_case *c, specimen *s) {
     int64_t words = basin_case_dim(c, "tok", 2, 0);
     basin_expr ids = basin_case_index(c, "ids", words), label = basin_case_index(c, "label", words);
     s->x = basin_add(basin_take(basin_case_parameter(c, "tok"), 0, ids),
@@ -162,11 +265,14 @@ static void language_model(basin_case *c, basin_specimen *s) {
     basin_case_loss(c, basin_mean_all(basin_cross_entropy_labels(logits, label)), NULL);
 }
 
-static void hyperset(basin_case *c, basin_specimen *s) {
-    const basin_zoo *model[] = {s->zoo, basin_specimen_with(s, "gain_w", "gain_m", 1)};
+static void hyperset(basin_case *c, specimen *s) {
+    const basin_zoo *model[] = {s->zoo, built_with(s, "gain_w", "gain_m", 1)};
     if (!model[1]) return;
     basin_expr end = add_terms(c, s, model, 2);
-    basin_case_output_add(c, basin_neg(basin_energy_force(&s->exact, s->x)), "out.true_gradient0");
+    const basin_zoo *exact = built_with(s, s->model->kind->exact, NULL, 0);
+    if (!exact) return;
+    basin_expr down = basin_energy_force(&exact->energy, s->x);
+    basin_case_output_add(c, basin_neg(down), "out.true_gradient0");
     finish(c, end, s->start);
 }
 
@@ -179,12 +285,12 @@ static void crate(basin_case *c) {
         basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%d blocks; expected 1 to %d", blocks, STEPS);
     for (int i = 0; i < blocks && !basin_graph_error(c->graph); i++) {
         char prefix[BASIN_CASE_WORD];
-        basin_specimen block = specimen_of(c, "crate");
+        specimen block = specimen_of(c, "crate");
         basin_expr trace[4];
         snprintf(prefix, sizeof prefix, "block%d.", i);
         block.prefix = prefix;
-        basin_specimen_set(&block, (basin_zoo_value){.name = "x", .expr = end});
-        basin_specimen_build(&block);
+        set(&block, (basin_zoo_value){.name = "x", .expr = end});
+        specimen_build(&block);
         if (!block.zoo) return;
         end = descend(c, block.zoo, basin_zoo_output(block.zoo, "y", end), 1, trace);
         for (int k = 0; k < 4; k++) trace[k] = basin_sum_all(trace[k]);
@@ -210,15 +316,14 @@ static void hopfield_layer(basin_case *c) {
                                            {"stored_gain", "stored_bias", "wk", "bk"},
                                            {"value_gain", "value_bias", "wv", "bv"}};
     basin_expr trace[STEPS + 1];
-    basin_specimen s = specimen_of(c, "hopfield");
+    specimen s = specimen_of(c, "hopfield");
     int steps = steps_of(c);
     basin_expr x = basin_case_input_add(c, "x0", 2), y = basin_case_parameter(c, "y");
     basin_expr q = heads_of(c, x, name[0]), k = heads_of(c, y, name[1]);
-    basin_specimen_set(&s, (basin_zoo_value){.name = "xi", .expr = k});
-    basin_specimen_set(&s, (basin_zoo_value){.name = "x0", .expr = q});
-    basin_specimen_set(&s,
-                       (basin_zoo_value){.name = "beta", .number = basin_case_number(c, "beta")});
-    basin_specimen_build(&s);
+    set(&s, (basin_zoo_value){.name = "xi", .expr = k});
+    set(&s, (basin_zoo_value){.name = "x0", .expr = q});
+    set(&s, (basin_zoo_value){.name = "beta", .number = basin_case_number(c, "beta")});
+    specimen_build(&s);
     if (!s.zoo) return;
     q = descend(c, s.zoo, q, steps, trace);
     if (!q) return;
@@ -245,7 +350,7 @@ static basin_expr ebt_loss(const basin_case *c, const basin_zoo *zoo, basin_expr
     return basin_scale(total, 1.0 / steps);
 }
 
-static void ebt(basin_case *c, basin_specimen *s) {
+static void ebt(basin_case *c, specimen *s) {
     enum { MAX = 8 };
     basin_expr trace[STEPS], other[STEPS], from[MAX], gradient[MAX];
     basin_expr y = s->start, free_y = y,
@@ -333,20 +438,20 @@ static void add_estimates(basin_case *c, const basin_energy *energy, basin_expr 
     }
 }
 
-static void eqprop(basin_case *c, basin_specimen *s) {
+static void eqprop(basin_case *c, specimen *s) {
     static const char *const name[] = {"out.free", "out.nudged", "out.nudged_minus"};
     const double nudge = basin_case_number(c, "nudge"), sign[] = {0, 1, -1};
     int64_t units = basin_case_dim(c, "b0", 1, 0), last = basin_case_dim(c, "b1", 1, 0);
     basin_shape shape = BASIN_SHAPE(basin_case_dim(c, "x", 2, 0), units + last);
     basin_expr end[3];
     for (int i = 0; i < 3; i++) {
-        const basin_zoo *model = basin_specimen_with(s, "nudge", NULL, sign[i] * nudge);
+        const basin_zoo *model = built_with(s, "nudge", NULL, sign[i] * nudge);
         if (!model) return;
         basin_energy energy = {BASIN_TERMS({"layers", without_pull, &model->energy})};
         end[i] = fixed_point(c, &energy, basin_full(c->graph, shape, 0));
         basin_case_output_add(c, end[i], "%s", name[i]);
     }
-    const basin_zoo *model = basin_specimen_with(s, "nudge", NULL, 0);
+    const basin_zoo *model = built_with(s, "nudge", NULL, 0);
     basin_expr target = basin_case_input_add(c, "target", 2);
     basin_expr gap = basin_sub(basin_slice(end[0], 1, units, last), target);
     basin_expr cost = basin_scale(basin_sum(basin_square(gap), 1, 1), 0.5);
@@ -740,7 +845,7 @@ static void build_ham(basin_case *c) {
  * or another builder. */
 static const struct {
     const char *prefix, *model;
-    void (*add)(basin_case *c, basin_specimen *s);
+    void (*add)(basin_case *c, specimen *s);
     void (*build)(basin_case *c);
 } rows[] = {
     {"graph_hopfield", "graph_hopfield", totals, NULL},
@@ -781,8 +886,8 @@ void basin_case_build(basin_case *c, const char *name) {
     } else if (rows[i].build) {
         rows[i].build(c);
     } else {
-        basin_specimen s = specimen_of(c, rows[i].model);
-        basin_specimen_build(&s);
+        specimen s = specimen_of(c, rows[i].model);
+        specimen_build(&s);
         if (!basin_graph_error(c->graph)) rows[i].add(c, &s);
     }
 }

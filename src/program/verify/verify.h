@@ -66,6 +66,8 @@ int basin_case_steps(basin_case *c);
 basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
                                const basin_expr *trace, int steps, int64_t batch);
 
+/* A row of the zoo by name; NULL where there is none. */
+const struct basin_zoo_model *basin_case_model(const char *name);
 /* The builder for a case's name. */
 void basin_case_build(basin_case *c, const char *name);
 
