@@ -15,13 +15,34 @@
 
 enum { MAX_ROUNDS = 101, MAX_ITEMS = 2, MAX_INPUTS = 3 };
 
-/* Sizes of a run. Those of the other kind are 0. */
+/* Sizes of a run, with the options that override them; those of the other kind are 0. */
+#define SIZES(X)                                                                                   \
+    X(nodes, "nodes", "N", GRAPH)                                                                  \
+    X(edges, "edges", "E", GRAPH) /* both directions counted */                                    \
+    X(features, "features", "F", GRAPH)                                                            \
+    X(batch, "batch", "B", IMAGE)                                                                  \
+    X(tokens, "tokens", "N", IMAGE)                                                                \
+    X(patch, "patch", "P", IMAGE)                                                                  \
+    X(dim, "dim", "D", "")                                                                         \
+    X(heads, "heads", "H", "")                                                                     \
+    X(head_dim, "head-dim", "Y", "")                                                               \
+    X(memories, "memories", "M", "")                                                               \
+    X(steps, "steps", "T", "")
+#define IMAGE "shape=paper|image-small"
+#define GRAPH "shape=amazon|graph-small"
+#define MEMBER(name, ...) int64_t name;
+
 typedef struct bench_shape {
-    const char *name;
-    int64_t batch, tokens, patch;   /* images */
-    int64_t nodes, edges, features; /* graphs; edges counts both directions */
-    int64_t dim, heads, head_dim, memories, steps;
+    SIZES(MEMBER)
 } bench_shape;
+
+static const struct {
+    const char *name;
+    bench_shape size;
+} shapes[] = {{"paper", {0, 0, 0, 4, 196, 768, 768, 12, 64, 3072, 12}},
+              {"image-small", {0, 0, 0, 16, 64, 48, 128, 4, 32, 512, 12}},
+              {"amazon", {11944, 8796784, 25, 0, 0, 0, 128, 2, 128, 640, 1}},
+              {"graph-small", {1000, 20000, 16, 0, 0, 0, 64, 2, 32, 128, 2}}};
 
 /* What is timed: one plan. */
 typedef struct timing {
@@ -35,7 +56,7 @@ typedef struct timing {
 typedef struct options {
     BASIN_ARGS;
     const char *shape, *only;
-    int64_t batch, tokens, patch, nodes, edges, features, dim, heads, head_dim, memories, steps;
+    bench_shape size;
     int64_t rounds;
     bool recompute, calls;
 } options;
@@ -62,25 +83,11 @@ typedef struct benchmark {
 } benchmark;
 
 #define SIZE(field, name, value, needs_)                                                           \
-    BASIN_INTEGER(field, name, value, 0, 1000000000, .needs = needs_, .more = true)
-#define IMAGE "shape=paper|image-small"
-#define GRAPH "shape=amazon|amazon-part|graph-small"
+    BASIN_INTEGER(size.field, name, value, 0, 1000000000, .needs = needs_, .more = true),
 
 static const basin_option table[] = {
-    BASIN_CHOICE(shape, "shape", "paper|image-small|amazon|amazon-part|graph-small",
-                 .text = "paper"),
-    BASIN_INTEGER(batch, "batch", "B", 0, 1000000000, .needs = IMAGE),
-    SIZE(tokens, "tokens", "N", IMAGE),
-    SIZE(patch, "patch", "P", IMAGE),
-    SIZE(nodes, "nodes", "N", GRAPH),
-    SIZE(edges, "edges", "E", GRAPH),
-    SIZE(features, "features", "F", GRAPH),
-    SIZE(dim, "dim", "D", ""),
-    SIZE(heads, "heads", "H", ""),
-    SIZE(head_dim, "head-dim", "Y", ""),
-    SIZE(memories, "memories", "M", ""),
-    SIZE(steps, "steps", "T", ""),
-    BASIN_FLAG(recompute, "recompute"),
+    BASIN_CHOICE(shape, "shape", "paper|image-small|amazon|graph-small", .text = "paper"),
+    SIZES(SIZE) BASIN_FLAG(recompute, "recompute"),
     BASIN_CHOICE(only, "only", "forward|training"),
     BASIN_FLAG(calls, "calls"),
     BASIN_INTEGER(rounds, "rounds", "R", 1, MAX_ROUNDS, .needs = "calls=off", .initial = 5),
@@ -91,33 +98,20 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
-static const bench_shape shapes[] = {
-    {"paper", 4, 196, 768, 0, 0, 0, 768, 12, 64, 3072, 12},
-    {"image-small", 16, 64, 48, 0, 0, 0, 128, 4, 32, 512, 12},
-    {"amazon", 0, 0, 0, 11944, 8796784, 25, 128, 2, 128, 640, 1},
-    {"amazon-part", 0, 0, 0, 11944, 1760000, 25, 128, 2, 128, 640, 1},
-    {"graph-small", 0, 0, 0, 1000, 20000, 16, 64, 2, 32, 128, 2},
-};
-
-/* Sizes of a shape, and the options that override them. */
-#define SIZE_OF(name)                                                                              \
-    { #name, offsetof(bench_shape, name), offsetof(options, name) }
-static const struct {
-    const char *name;
-    size_t size, option;
-} sizes[] = {SIZE_OF(nodes),    SIZE_OF(edges),    SIZE_OF(features), SIZE_OF(batch),
-             SIZE_OF(tokens),   SIZE_OF(patch),    SIZE_OF(dim),      SIZE_OF(heads),
-             SIZE_OF(head_dim), SIZE_OF(memories), SIZE_OF(steps)};
-enum { SIZES = sizeof sizes / sizeof *sizes };
+#define NAME(name, ...) #name,
+static const char *const size_names[] = {SIZES(NAME)};
+enum { COUNT = sizeof size_names / sizeof *size_names };
 
 static bench_shape read_shape(const options *o) {
-    bench_shape s = shapes[0];
+    int64_t size[COUNT], given[COUNT];
+    bench_shape s = shapes[0].size;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        if (!strcmp(shapes[i].name, o->shape)) s = shapes[i];
-    for (int i = 0; i < SIZES; i++) {
-        int64_t given = *(const int64_t *)((const char *)o + sizes[i].option);
-        if (given > 0) *(int64_t *)((char *)&s + sizes[i].size) = given;
-    }
+        if (!strcmp(shapes[i].name, o->shape)) s = shapes[i].size;
+    memcpy(size, &s, sizeof size);
+    memcpy(given, &o->size, sizeof given);
+    for (int i = 0; i < COUNT; i++)
+        if (given[i] > 0) size[i] = given[i];
+    memcpy(&s, size, sizeof s);
     return s;
 }
 
@@ -265,12 +259,6 @@ static bool is_alone(const benchmark *bench) {
     return basin_backend_info_of(bench->backend).threads == 1 && !is_cuda(bench);
 }
 
-static const timing *find_item(const benchmark *bench, const char *key) {
-    for (int i = 0; i < bench->items; i++)
-        if (!strcmp(bench->item[i].key, key)) return &bench->item[i];
-    return NULL;
-}
-
 static void summarize(timing *item, int rounds) {
     double sorted[MAX_ROUNDS];
     memcpy(sorted, item->seconds, (size_t)rounds * sizeof *sorted);
@@ -329,24 +317,20 @@ static basin_status measure(benchmark *b, options *o, basin_error *error) {
 
 /* ---- results ---- */
 
-static double rate(const benchmark *bench, const char *key, int64_t count) {
-    const timing *item = find_item(bench, key);
-    return item && item->median > 0 ? (double)count / item->median : 0;
-}
-
 static void put_shape(basin_record *r, const benchmark *bench) {
     bench_shape s = bench->shape;
+    int64_t size[COUNT];
     if (s.nodes) s.edges = bench->pairs.pairs;
+    memcpy(size, &s, sizeof size);
     basin_record_object(r, "shape");
-    basin_record_text(r, "name|", s.name);
-    for (int i = 0; i < SIZES; i++) {
-        int64_t size = *(const int64_t *)((const char *)&s + sizes[i].size);
-        if (size) basin_record_integer(r, sizes[i].name, size); /* 0: of the other kind of shape */
-    }
+    basin_record_text(r, "name|", bench->o->shape);
+    for (int i = 0; i < COUNT; i++)
+        if (size[i]) basin_record_integer(r, size_names[i], size[i]);
     basin_record_end(r);
 }
 
 static void put_items(basin_record *r, const benchmark *bench, int rounds) {
+    double rate = (double)(bench->shape.nodes ? bench->pairs.pairs : bench->shape.batch);
     basin_record_dictionary(r, "items", NULL);
     for (int i = 0; i < bench->items; i++) {
         const timing *item = &bench->item[i];
@@ -355,22 +339,17 @@ static void put_items(basin_record *r, const benchmark *bench, int rounds) {
                             item->name, item->median, item->minimum, 1e3 * item->median,
                             1e3 * item->minimum);
         basin_record_numbers(r, "seconds", item->seconds, rounds);
+        basin_record_number(r, bench->shape.nodes ? "edges_per_s|edges/s" : "images_per_s|images/s",
+                            "%.3f", rate / item->median);
         if (item->flops > 0)
             basin_record_number(r, "gflops", "%.1f", item->flops / item->median * 1e-9);
     }
     basin_record_end(r);
 }
 
-/* Nothing if the item was not timed. */
-static void put_rate(basin_record *r, const char *name, const benchmark *bench, const char *key,
-                     int64_t count) {
-    if (find_item(bench, key)) basin_record_number(r, name, "%.3f", rate(bench, key, count));
-}
-
 static void put_bench(basin_record *r, const void *context) {
     const benchmark *bench = context;
     const options *o = bench->o;
-    const bench_shape *s = &bench->shape;
     put_shape(r, bench);
     basin_record_fields(r, "backend=%s;products=%s;dtype=%s;instruction_set=%s;threads=%lld",
                         o->backend, o->products,
@@ -380,18 +359,13 @@ static void put_bench(basin_record *r, const void *context) {
     basin_record_text(r, "clock", is_alone(bench) ? "cpu" : "wall");
     basin_record_integer(r, "rounds", o->rounds);
     put_items(r, bench, (int)o->rounds);
-    if (s->nodes) {
-        put_rate(r, "edges_per_s|training edges/s", bench, "training", bench->pairs.pairs);
-    } else {
-        put_rate(r, "images_per_s|forward images/s", bench, "forward", s->batch);
-        put_rate(r, "training_images_per_s|training images/s", bench, "training", s->batch);
-    }
-    basin_record_bytes(r, "training_arena_bytes|training results",
-                       (int64_t)bench->training.arena_bytes);
-    basin_record_bytes(r, "training_state_bytes|training states",
-                       (int64_t)bench->training.state_bytes);
-    basin_record_bytes(r, "training_input_bytes|training inputs",
-                       (int64_t)bench->training.input_bytes);
+#define F(member, ...) BASIN_FIELD(basin_plan_stats, member, __VA_ARGS__)
+    static const basin_field memory[] = {F(arena_bytes, "training_arena_bytes|training results"),
+                                         F(state_bytes, "training_state_bytes|training states"),
+                                         F(input_bytes, "training_input_bytes|training inputs"),
+                                         {0}};
+#undef F
+    basin_record_struct(r, memory, &bench->training);
     basin_record_bytes(r, "peak_resident_bytes|process at its peak", bench->peak);
 }
 

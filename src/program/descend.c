@@ -1,7 +1,6 @@
 /* basin descend: descends the energy of a given block from given tokens and prints the trace. */
 #include "base/bundle.h"
 #include "base/info.h"
-#include "base/json.h"
 #include "base/shape.h"
 #include "basin/version.h"
 #include "basin/zoo.h"
@@ -29,13 +28,13 @@ static const basin_option table[] = {
     BASIN_REAL(tolerance, "tolerance", "X", 0, 1e30),
     BASIN_FLAG(guard, "guard"),
     BASIN_FLAG(accelerate, "accelerate"),
-    BASIN_REAL(noise, "noise", "SIGMA", 0, 1e30),
+    BASIN_REAL(noise, "noise", "SIGMA", 0, 1e30, .needs = "guard=off"),
     BASIN_SWITCH(self, "self", .needs = "no-attention=off"),
-    BASIN_FLAG(no_attention, "no-attention"),
+    BASIN_FLAG(no_attention, "no-attention", .needs = "no-hopfield=off"),
     BASIN_FLAG(no_hopfield, "no-hopfield"),
-    BASIN_TEXT(hopfield_kind, 0, "hopfield-kind", "relu|power|softmax", .needs = "no-hopfield=off",
-               .text = "relu"),
-    BASIN_REAL(hopfield_power, "hopfield-power", "N", 1, 100,
+    BASIN_CHOICE(hopfield_kind, "hopfield-kind", "relu|power|softmax", .needs = "no-hopfield=off",
+                 .text = "relu"),
+    BASIN_REAL(hopfield_power, "hopfield-power", "N", 1.001, 100,
                .needs = "no-hopfield=off hopfield-kind=power", .initial = 3),
     BASIN_TEXT(page, 0, "page", "FILE", .writes = true),
     BASIN_COMPUTE_OPTIONS,
@@ -119,8 +118,7 @@ static basin_status read_tokens(job *j, basin_error *error) {
 static basin_status read_weights(job *j, const basin_bundle *bundle, basin_error *error) {
     const options *o = j->o;
     int64_t width = j->tokens->shape.dim[j->tokens->shape.rank - 1];
-    for (const basin_zoo_tensor *row = basin_case_model("et")->kind->tensor + 1; row->name;
-         row++) {
+    for (const basin_zoo_tensor *row = basin_case_model("et")->kind->tensor + 1; row->name; row++) {
         bool memories = !strcmp(row->name, "xi"), pairs = row->name[0] == 'w';
         bool heads = strchr(row->shape, 'H') != NULL;
         char name[NAME];
@@ -145,9 +143,10 @@ static basin_status read_weights(job *j, const basin_bundle *bundle, basin_error
     return BASIN_OK;
 }
 
-static basin_status read_files(job *j, const char *path, basin_error *error) {
+static basin_status read_files(void *context, basin_error *error) {
+    job *j = context;
     options *o = j->o;
-    BASIN_TRY(basin_bundle_read(&j->tokens_file, path, error));
+    BASIN_TRY(basin_bundle_read(&j->tokens_file, o->operand[0], error));
     if (o->weights) BASIN_TRY(basin_model_read(&j->weights_file, o->weights, error));
     BASIN_TRY(read_tokens(j, error));
     return read_weights(j, j->weights_file ? j->weights_file : j->tokens_file, error);
@@ -208,39 +207,21 @@ static basin_status add_tensors(basin_bundle *out, const job *j, basin_error *er
     return add_tensor(out, "change", r->change, BASIN_F64, BASIN_F64, BASIN_SHAPE(r->steps), error);
 }
 
-/* What would repeat the run, by the names of the options. */
+/* What would repeat the run, by the names of the options, and what came of it. */
 static basin_status add_settings(basin_bundle *out, const job *j, basin_error *error) {
-    options *o = j->o;
-    const struct {
-        const char *key, *text;
-        double number;
-    } all[] = {
-        {"format", "basin descend", 0},
-        {"version", basin_version(), 0},
-        {"backend", o->backend, 0},
-        {"products", o->products, 0},
-        {"dtype", basin_dtype_name(basin_backend_info_of(j->o->compute).storage), 0},
-        {"steps", NULL, (double)o->steps},
-        {"alpha", NULL, o->alpha},
-        {"tolerance", NULL, o->tolerance},
-        {"noise", NULL, o->noise},
-        {"seed", NULL, (double)o->seed},
-        {"guard", o->guard ? "true" : "false", 0},
-        {"accelerate", o->accelerate ? "true" : "false", 0},
-        {"self", o->self ? "true" : "false", 0},
-        {"attention", o->no_attention ? "false" : "true", 0},
-        {"hopfield", o->no_hopfield ? "none" : o->hopfield_kind, 0},
-        {"hopfield_power", NULL, o->hopfield_power},
-        {"tokens_file", basin_bundle_path(j->tokens_file), 0},
-        {"weights_file", o->weights ? o->weights : basin_bundle_path(j->tokens_file), 0},
-        {"steps_taken", NULL, j->result.steps},
-        {"converged", j->result.converged ? "true" : "false", 0},
-        {"halvings", NULL, (double)j->result.halvings},
-        {"energy_parts", j->energy.terms > 1 ? "attention,hopfield" : j->energy.term[0].name, 0}};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        char number[BASIN_NUMBER_TEXT];
-        const char *text = all[i].text ? all[i].text : basin_number_print(number, all[i].number);
-        BASIN_TRY(basin_bundle_meta_set(out, all[i].key, text, error));
+    char text[4200]; /* a path, at most */
+    for (const basin_option *o = table; o->name; o++) {
+        basin_option_print(text, sizeof text, o, &j->o->args);
+        if (*text) BASIN_TRY(basin_bundle_meta_set(out, o->name, text, error));
+    }
+    snprintf(text, sizeof text, "%d", j->result.steps);
+    BASIN_TRY(basin_bundle_meta_set(out, "format", "basin descend", error));
+    BASIN_TRY(basin_bundle_meta_set(out, "version", basin_version(), error));
+    BASIN_TRY(basin_bundle_meta_set(out, "tokens", basin_bundle_path(j->tokens_file), error));
+    BASIN_TRY(basin_bundle_meta_set(out, "steps-taken", text, error));
+    for (int i = 0; i < j->energy.terms; i++) {
+        snprintf(text, sizeof text, "term-%d", i);
+        BASIN_TRY(basin_bundle_meta_set(out, text, j->energy.term[i].name, error));
     }
     return BASIN_OK;
 }
@@ -312,18 +293,18 @@ static basin_status finish(void *context, basin_error *error) {
     const job *j = context;
     const options *o = j->o;
     int risen = -1;
-    for (int t = j->result.steps; t >= 0; t--) {
+    double before = INFINITY;
+    for (int t = 0; t <= j->result.steps; t++) {
         double energy = basin_descent_total(&j->result, t);
-        double before = t ? basin_descent_total(&j->result, t - 1) : INFINITY;
-        /* sums of floats come back with their rounding */
-        if (energy > before + 1e-6 * fabs(before)) risen = t - 1;
-    }
-    for (int t = 0; t <= j->result.steps; t++)
-        if (!isfinite(basin_descent_total(&j->result, t)))
+        if (!isfinite(energy))
             return basin_fail(error, BASIN_BAD_VALUE,
                               "the energy is not finite at step %d; nothing is written (a smaller "
                               "--alpha or --guard may help)",
                               t);
+        /* sums of floats come back with their rounding */
+        if (risen < 0 && energy > before + 1e-6 * fabs(before)) risen = t - 1;
+        before = energy;
+    }
     if (risen >= 0 && o->noise == 0)
         basin_note(o, "the energy rose in step %d; --guard or a smaller --alpha prevents it",
                    risen);
@@ -331,26 +312,7 @@ static basin_status finish(void *context, basin_error *error) {
     return o->page ? draw(j, error) : BASIN_OK;
 }
 
-static basin_status prepare(void *context, basin_error *error) {
-    job *j = context;
-    options *o = j->o;
-    const char *kind = o->hopfield_kind;
-    bool known = !strcmp(kind, "relu") || !strcmp(kind, "softmax") ||
-                 (!strcmp(kind, "power") && o->hopfield_power > 1);
-    if (o->no_attention && o->no_hopfield)
-        return basin_usage(error, "--no-attention and --no-hopfield leave no energy");
-    if (!known)
-        return basin_usage(error,
-                           "--hopfield-kind: '%s' is not relu, softmax, or power with a "
-                           "--hopfield-power above 1",
-                           kind);
-    if (o->guard && o->noise > 0)
-        return basin_usage(error, "--guard and --noise: noise may raise the energy, which the "
-                                  "guard forbids");
-    return read_files(j, o->operand[0], error);
-}
-
 const basin_command basin_command_descend = {BASIN_COMMAND("descend", table),
-                                             BASIN_USES(job, .prepare = prepare, .work = compute,
+                                             BASIN_USES(job, .prepare = read_files, .work = compute,
                                                         .print = put_result, .finish = finish,
                                                         .close = close_all, .no_stop = true)};

@@ -144,9 +144,9 @@ TEST(repeats_noise) {
 TEST(rejects_wrong_input) {
     assert_error(run(state, "descend"), 2, "needs TOKENS");
     assert_error(run(state, "descend x --hopfield-kind power --hopfield-power 1"), 2,
-                 "'power' is not");
+                 "--hopfield-power: 1 is");
     assert_error(run(state, "descend x --hopfield-kind gelu"), 2, "'gelu' is not");
-    assert_error(run(state, "descend x --no-attention --no-hopfield"), 2, "no energy");
+    assert_error(run(state, "descend x --no-attention --no-hopfield"), 2, "--no-hopfield");
     assert_error(run(state, "descend x --guard --noise 1"), 2, "guard");
     assert_error(run(state, "descend x --steps -1"), 2, "--steps: -1 is too small");
     assert_error(run(state, "descend x --steps many"), 2, "'many' is not a whole number");
