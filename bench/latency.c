@@ -77,7 +77,7 @@ static basin_status make_image(subject *s, basin_error *error) {
 
 static basin_status ask_image(subject *s, int64_t i, basin_error *error) {
     basin_image_complete_result done = {0};
-    basin_image_complete_options how = {.ratio = 0.5, .stream = (uint64_t)i};
+    basin_image_complete_options how = {.rectangle = {8, 8, 12, 12}};
     basin_status status =
         basin_image_complete(&done, s->image, &s->picture[i % PICTURES], 1, &how, error);
     if (!status) basin_image_complete_result_free(&done);

@@ -42,8 +42,8 @@ int main(void) {
     must(basin_image_complete(&done, model, &picture, 1, &how, &error));
     printf("%d of %d pixels are missing\n", (int)done.missing,
            (int)(picture.height * picture.width));
-    double grey = difference(&done.masked, &done.original, how.rectangle);
-    double filled = difference(&done.completed, &done.original, how.rectangle);
+    double grey = difference(&done.masked, &picture, how.rectangle);
+    double filled = difference(&done.completed, &picture, how.rectangle);
     printf("the completed hole is %s than grey\n",
            filled < grey / 5 ? "more than five times nearer to the truth" : "hardly better");
 

@@ -79,8 +79,8 @@ def test_an_explanation(detector, network):
 
 def test_a_completed_picture(stripes):
     model = tasks.ImageCompleter(epochs=1, dim=8, heads=1, head_dim=8, memories=8, batch=8)
-    told = model.fit(stripes).complete(stripes[0], rectangle=(4, 4, 8, 8), frames=True)
-    axes = drawn(told.plot(), 7)
+    told = model.fit(stripes).complete(stripes[0], rectangle=(4, 4, 8, 8))
+    axes = drawn(told.plot(), 2)
     assert axes[0].get_title() == "shown" and axes[-1].get_title() == "completed"
     drawn(model.plot_training(), 1)
 

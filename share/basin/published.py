@@ -1,7 +1,7 @@
 """The published weights of the Energy Transformer of images (npz) as a model file.
 
     python3 published.py plaindict_ckpt.npz model.safetensors
-    basin image complete model.safetensors photo.jpg --mask random
+    basin image complete model.safetensors photo.jpg --mask 40,60,80,80
 
 The keys are Wk, Wq [H, Y, D], Xi [D, M], Wenc [P, D], Benc, Wdec [D, P], Bdec, POS_embed,
 MASK_token, LNORM_gamma, LNORM_bias and, where there is one, CLS_token. Sizes follow from the

@@ -11,10 +11,10 @@
 
 typedef struct options {
     BASIN_ARGS;
-    const char *model, *mask, *fit;
+    const char *model, *mask;
     int64_t limit;
-    double max_hidden, ratio;
-    bool plain, smooth, frames;
+    double max_hidden;
+    bool plain, smooth;
     basin_image_descent_options descent;
 } options;
 #define OPTIONS options
@@ -22,14 +22,11 @@ typedef struct options {
 static const basin_option table[] = {
     BASIN_TEXT(output, 'o', "output", "FOLDER|FILE.png", .text = "."),
     BASIN_TEXT(model, 0, "model", "FILE"),
-    BASIN_TEXT(mask, 0, "mask", "transparent|random|FILE|FOLDER|X,Y,W,H", .text = "transparent"),
-    BASIN_REAL(max_hidden, "most-hidden", "SHARE", 0, 1, .needs = "mask!=random", .initial = 0.5),
-    BASIN_REAL(ratio, "ratio", "SHARE", 0, 1, .needs = "mask=random"),
-    BASIN_CHOICE(fit, "fit", "windows|resize", .text = "windows"),
-    BASIN_FLAG(smooth, "smooth", .needs = "plain=off mask!=random"),
+    BASIN_TEXT(mask, 0, "mask", "transparent|FILE|FOLDER|X,Y,W,H", .text = "transparent"),
+    BASIN_REAL(max_hidden, "most-hidden", "SHARE", 0, 1, .initial = 0.5),
+    BASIN_FLAG(smooth, "smooth", .needs = "plain=off"),
     BASIN_FLAG(plain, "plain"),
     BASIN_OPTIONS_DESCENT,
-    BASIN_FLAG(frames, "frames"),
     BASIN_INTEGER(limit, "limit", "N", 0, 1e12),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTION_SEED,
@@ -37,7 +34,7 @@ static const basin_option table[] = {
     BASIN_OPTIONS_END,
 };
 
-/* ---- what --mask says: patches at random, rectangles, a PNG, or a folder of PNGs ---- */
+/* ---- what --mask says: rectangles, a PNG, or a folder of PNGs ---- */
 
 typedef struct mask_set {
     const char *text, *folder; /* the option; the same where it is a folder */
@@ -69,7 +66,7 @@ static basin_status read_rectangles(mask_set *m, basin_error *error) {
             return basin_fail(error, BASIN_BAD_VALUE,
                               "--mask %s: needs four whole numbers X,Y,W,H from the upper left "
                               "corner, W and H above 0 (several separated by ';'), a PNG file, a "
-                              "folder of them, transparent, or random",
+                              "folder of them, or transparent",
                               m->text);
         if (!*end) return BASIN_OK;
         at = end;
@@ -105,7 +102,7 @@ static basin_status read_file(mask_set *m, const char *path, basin_error *error)
 static basin_status masks_open(mask_set *masks, const char *text, basin_error *error) {
     struct stat found;
     *masks = (mask_set){.text = text};
-    if (!strcmp(text, "random") || !strcmp(text, "transparent")) return BASIN_OK;
+    if (!strcmp(text, "transparent")) return BASIN_OK;
     if (text[strspn(text, "-0123456789,;. ")] == 0) return read_rectangles(masks, error);
     if (stat(text, &found) == 0 && S_ISDIR(found.st_mode)) {
         masks->folder = text;
@@ -124,7 +121,7 @@ static basin_status read_transparency(mask_set *m, const basin_pictures *picture
     return basin_fail(
         error, BASIN_BAD_VALUE,
         "%s: nothing is transparent in it, so what is missing? --mask FILE.png (white "
-        "is missing) or --mask X,Y,W,H says it; --mask random hides patches at random",
+        "is missing) or --mask X,Y,W,H says it",
         basin_pictures_name(text, pictures, i));
 }
 
@@ -210,25 +207,11 @@ typedef struct job {
 
 /* FOLDER/NAME.what; counts a file that is in its place. */
 static void target(char path[PATH], job *j, const char *name, const char *what) {
-    if (j->single && !strcmp(what, "completed.png"))
+    if (j->single)
         snprintf(path, PATH, "%s", j->o->output);
-    else if (j->single) /* x.step00.png beside x.png */
-        snprintf(path, PATH, "%.*s.%s", (int)strlen(j->o->output) - 4, j->o->output, what);
     else
         snprintf(path, PATH, "%s/%s.%s", j->o->output, name, what);
     j->replaced += access(path, F_OK) == 0;
-}
-
-static basin_status write_frames(job *j, const char *name, const basin_image_complete_result *done,
-                                 basin_error *error) {
-    char path[PATH], what[40];
-    for (int t = 0; t < done->frames; t++) {
-        snprintf(what, sizeof what, "step%02d.png", t);
-        target(path, j, name, what);
-        BASIN_TRY(basin_picture_write_png(path, &done->frame[t], error));
-        printf("%s\n", path);
-    }
-    return BASIN_OK;
 }
 
 /* A PNG file keeps its depth, its transparency and its profile. */
@@ -246,9 +229,9 @@ static basin_status write_completed(const char *path, const job *j, int64_t i,
 
 /* Masked, completed and original next to each other, enlarged so that people see small ones. */
 static basin_status draw_strip(basin_picture *strip, const basin_image_complete_result *done,
-                               basin_error *error) {
+                               const basin_picture *original, basin_error *error) {
     enum { SEEN = 168, GAP = 8 };
-    const basin_picture *part[] = {&done->masked, &done->completed, &done->original};
+    const basin_picture *part[] = {&done->masked, &done->completed, original};
     int64_t height = part[0]->height, width = part[0]->width, channels = part[0]->channels;
     int64_t zoom = basin_int_max(1, SEEN / basin_int_max(height, width));
     int64_t each = width * zoom + GAP;
@@ -265,36 +248,31 @@ static basin_status draw_strip(basin_picture *strip, const basin_image_complete_
 }
 
 static basin_status write_results(job *j, int64_t i, const char *name,
-                                  const basin_image_complete_result *done, basin_error *error) {
+                                  const basin_image_complete_result *done,
+                                  const basin_picture *original, basin_error *error) {
     char path[PATH];
     BASIN_AT_EXIT(basin_picture_free) basin_picture strip = {0};
     target(path, j, name, "completed.png");
     BASIN_TRY(write_completed(path, j, i, done, error));
     basin_progress_clear();
     printf("%s\n", path);
-    if (j->single) return write_frames(j, name, done, error);
-    BASIN_TRY(draw_strip(&strip, done, error));
+    if (j->single) return BASIN_OK;
+    BASIN_TRY(draw_strip(&strip, done, original, error));
     target(path, j, name, "strip.png");
     BASIN_TRY(basin_picture_write_png(path, &strip, error));
     printf("%s\n", path);
-    return write_frames(j, name, done, error);
+    return BASIN_OK;
 }
 
 /* ---- pictures ---- */
 
-/* How far the energy fell; and what the model did not see. */
-static void note_energy(job *j, const char *name, const basin_image_complete_result *done) {
+/* What the model did not see. */
+static void note_narrow(job *j, const char *name, const basin_image_complete_result *done) {
     if (done->windows == 0)
         basin_note(j->o,
                    "%s: no part of the mask is wide enough for the model: filled with the "
                    "smoothest surface from its rim",
                    name);
-    if (!done->energies || !j->o->frames) return;
-    char text[BASIN_MAX_PICTURE_NAME] = "";
-    for (int i = 0, at = 0; i < done->energies && at < (int)sizeof text - 40; i++)
-        at += snprintf(text + at, sizeof text - (size_t)at, "%s%.1f + %.1f", i ? ", " : "",
-                       done->energy[i], done->model_energy[i]);
-    basin_note(j->o, "%s: energy by step, patches + model: %s", name, text);
 }
 
 /* Once for a mask of all pictures. A black and white JPEG has such pixels along its edges. */
@@ -325,15 +303,14 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
     char name[STEM];
     basin_image_complete_result done = {.size = sizeof done};
     BASIN_TRY(give_stem(name, &j->stems, j->pictures, i, error));
-    j->how.stream = (uint64_t)i;
     basin_status status = basin_pictures_load(picture, j->pictures, i, error);
     if (!status)
         status = masks_set(&j->how, &j->masks, name, j->pictures, i, j->o->max_hidden, error);
     if (!status) status = basin_image_complete(&done, j->model, picture, 1, &j->how, error);
     if (status) return skip(j, i, status, error);
-    note_energy(j, name, &done);
+    note_narrow(j, name, &done);
     note_dark(j);
-    status = write_results(j, i, name, &done, error);
+    status = write_results(j, i, name, &done, picture, error);
     basin_image_complete_result_free(&done);
     j->done++;
     return status;
@@ -430,12 +407,8 @@ static basin_status complete(void *context, basin_error *error) {
     char shipped[4096];
     int first = model_first(o);
     const char *model = first ? o->operand[0] : o->model;
-    j->how = (basin_image_complete_options){.ratio = o->ratio > 0 ? o->ratio : 0.5,
-                                            .seed = (uint64_t)o->seed,
-                                            .resize = !strcmp(o->fit, "resize"),
-                                            .plain = o->plain,
-                                            .smooth = o->smooth,
-                                            .frames = o->frames};
+    j->how = (basin_image_complete_options){
+        .seed = (uint64_t)o->seed, .plain = o->plain, .smooth = o->smooth};
     if (!model) BASIN_TRY(basin_models_find(shipped, sizeof shipped, "photos", error));
     BASIN_TRY(basin_args_image(&j->model, &o->args, &o->descent, model ? model : shipped, error));
     BASIN_TRY(basin_pictures_open(&j->pictures, (const char *const *)o->operand + first,

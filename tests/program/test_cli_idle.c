@@ -11,9 +11,7 @@
 
 TEST_WITH(idle_options_are_refused, folder_new, program_teardown) {
     static const char *const line[][2] = {
-        {"image complete x.png --mask 1,2,3,4 --ratio 0", "--ratio has no effect with --mask 1,2"},
-        {"image complete x.png --mask random --smooth",
-         "--smooth has no effect with --mask random"},
+        {"image complete x.png --plain --smooth", "--smooth has no effect with --plain"},
         {"image eval m x --hold-out 4 --part test", "--part has no effect with --hold-out 4"},
         {"image report m x --hold-out 4 --part all", "--part has no effect with --hold-out 4"},
         {"image train x --hold-out 4 --test y", "--test has no effect with --hold-out 4"},

@@ -127,14 +127,8 @@ typedef struct basin_image_complete_options {
     int64_t rectangle[4];           /* without masks: left, top, width, height in pixels */
     const int64_t *more_rectangles; /* [rectangles, 4] besides `rectangle` */
     int64_t rectangles;
-    double ratio;          /* without both: this share of the patches, drawn at random */
-    uint64_t seed, stream; /* seed of these draws and of the search for patches; picture i draws
-                              from the stream `stream` + i */
-    bool resize; /* the whole picture is resized to the model's size; else windows are laid around
-                    what is missing */
-    bool frames; /* keep every step of the descent */
-    bool plain;  /* the model's output only: one pass per window, no correction at the border.
-                    Always so for drawn patches */
+    uint64_t seed; /* of the search for patches */
+    bool plain;    /* the model's output only: one pass per window, no correction at the border */
     bool smooth; /* without the memory of the picture's own patches: the model and the membrane
                     from the rim; closer in the mean, and blurred */
     const basin_watch *watch; /* or NULL */
@@ -143,22 +137,18 @@ typedef struct basin_image_complete_options {
 /* All of the picture's size and channels. What was not missing is the original, bit for bit. */
 typedef struct basin_image_complete_result {
     size_t size; /* set by the caller */
-    basin_picture original, masked, completed;
-    basin_picture hole;   /* grey: 255 where something was missing, else 0 */
-    basin_picture *frame; /* [frames] completed at every step, T + 1 of them; NULL: not asked for */
-    int frames;
-    int64_t windows; /* that the model looked at */
-    int64_t missing; /* pixels */
-    double share; /* of the model against the membrane from the rim, before the memory; 0 where no
-                     part of the hole is wider than 10 pixels (5/8 of the model's patch, if that is
-                     less): the membrane only */
+    basin_picture masked, completed;
+    basin_picture hole; /* grey: 255 where something was missing, else 0 */
+    int64_t windows;    /* that the model looked at; 0 where no part of the hole is wider than 10
+                           pixels (5/8 of the model's patch, if that is less): the membrane only */
+    int64_t missing;    /* pixels */
     /* [energies] by step, per unit of confidence: of the memory of the picture's own patches, and
      * of the distance of their mean colours from the model's. NULL: nothing was retrieved. */
     double *energy, *model_energy;
     int energies;
 } basin_image_complete_result;
 
-/* Completes `count` pictures of any sizes; their windows go through the model together. A grey
+/* Completes `count` pictures of any sizes; a grey
  * model completes the channels of a colour picture one by one; for a grey picture, the output of a
  * colour model is converted to grey. */
 BASIN_API basin_status basin_image_complete(basin_image_complete_result *result, /* [count] */

@@ -69,7 +69,7 @@ static basin_status complete(void *context) {
     basin_backend *backend = NULL;
     basin_image_model *model = NULL;
     basin_image_complete_result done[COUNT] = {0};
-    basin_image_complete_options how = {.rectangle = {1, 1, 4, 4}, .frames = true};
+    basin_image_complete_options how = {.rectangle = {1, 1, 4, 4}};
     basin_status status = basin_backend_open(&backend, &(basin_compute){.threads = 1}, NULL);
     if (!status) status = basin_image_open(&model, s->model, backend, NULL);
     if (!status) status = basin_image_complete(done, model, s->picture, COUNT, &how, NULL);

@@ -35,22 +35,16 @@ class Completion:
     masked: numpy.ndarray
     hole: numpy.ndarray
     """[height, width]: True where something was missing."""
-    frames: list
-    """The picture after each step of the descent, where they were asked for."""
-    share: float
-    """How much the model's guesses count, 0 to 1; the smoothest surface has the rest."""
 
     def __repr__(self) -> str:
         height, width, channels = self.completed.shape
-        frames = f", {len(self.frames)} frames" if self.frames else ""
         return (
             f"Completion({width} x {height} pixels in {channels} channel{'s' * (channels > 1)}, "
-            f"{int(self.hole.sum())} missing{frames})"
+            f"{int(self.hole.sum())} missing)"
         )
 
     def plot(self, ax: Any = None) -> "Figure":
-        """What was shown, frames that were kept, and the completed picture, as a matplotlib
-        figure; `ax` are as many axes."""
+        """What was shown and the completed picture, as a matplotlib figure; `ax` are two axes."""
         return _plots.completion(self, ax)
 
 
@@ -125,22 +119,19 @@ class ImageCompleter(Estimator):
         return self._train(settings, sized("basin_image_data", **given))
 
     def complete(
-        self, picture: Any, *, mask: Any = None, rectangle: Any = None, ratio: Any = None,
-        seed: int = 0, resize: bool = False, plain: bool = False, frames: bool = False,
-        smooth: bool = False,
+        self, picture: Any, *, mask: Any = None, rectangle: Any = None, seed: int = 0,
+        plain: bool = False, smooth: bool = False,
     ) -> Completion:  # fmt: skip
-        """Completes one picture. What is missing is where `mask` is not 0, a `rectangle` of left,
-        top, width and height, or a `ratio` of the patches, drawn by the seed. `plain` uses only
-        the model's output; `frames` keeps the steps of the descent; `smooth` leaves out
-        the memory of the picture's own patches."""
-        how = {"seed": seed, "resize": resize, "plain": plain, "frames": frames, "smooth": smooth}
+        """Completes one picture. What is missing is where `mask` is not 0, or a `rectangle` of
+        left, top, width and height. `plain` uses only the model's output; `smooth` leaves out the
+        memory of the picture's own patches."""
+        how = {"seed": seed, "plain": plain, "smooth": smooth}
         masks = None if mask is None else [mask]
-        return self._complete(Pictures([picture]), masks, rectangle, ratio, how)[0]
+        return self._complete(Pictures([picture]), masks, rectangle, how)[0]
 
     def predict(
-        self, pictures: Any, *, mask: Any = None, rectangle: Any = None, ratio: Any = None,
-        seed: int = 0,
-    ) -> Any:  # fmt: skip
+        self, pictures: Any, *, mask: Any = None, rectangle: Any = None, seed: int = 0
+    ) -> Any:
         """Completes pictures, see complete(); `mask` is one for all, or a list of one each.
         Returns bytes: an array for an array, else a list."""
         if isinstance(pictures, (str, os.PathLike)) or hasattr(pictures, "convert"):
@@ -148,7 +139,7 @@ class ImageCompleter(Estimator):
         given = Pictures(pictures)
         if mask is not None and numpy.ndim(mask) == 2:
             mask = [mask] * len(given)
-        done = self._complete(given, mask, rectangle, ratio, {"seed": seed})
+        done = self._complete(given, mask, rectangle, {"seed": seed})
         completed = [entry.completed for entry in done]
         if isinstance(pictures, numpy.ndarray):
             return numpy.stack(completed).reshape(pictures.shape)
@@ -174,13 +165,11 @@ class ImageCompleter(Estimator):
             check(lib.basin_image_evaluate, scores, self._fitted(), scoring)
         return owned(scores, lib.basin_image_evaluate_result_free)
 
-    def _complete(self, pictures, mask, rectangle, ratio, how):
+    def _complete(self, pictures, mask, rectangle, how):
         self._fitted()
-        if sum(hole is not None for hole in (mask, rectangle, ratio)) != 1:
-            raise BasinError("what is missing? Give one of mask, rectangle and ratio")
-        if ratio is not None and not ratio > 0:  # 0 is what is not given
-            raise BasinError(f"ratio is {ratio}, expected above 0")
-        how = dict(how, ratio=ratio or 0, rectangle=_rectangle(rectangle))
+        if (mask is None) == (rectangle is None):
+            raise BasinError("what is missing? Give either mask or rectangle")
+        how = dict(how, rectangle=_rectangle(rectangle))
         masks = None if mask is None else Pictures(mask)
         if masks is not None:
             if len(masks) != len(pictures):
@@ -213,7 +202,6 @@ def _taken(done):
         return Completion(
             completed=array_of_picture(done.completed), masked=array_of_picture(done.masked),
             hole=array_of_picture(done.hole)[:, :, 0] > 0,
-            frames=[array_of_picture(done.frame[i]) for i in range(done.frames)], share=done.share,
         )  # fmt: skip
     finally:
         lib.basin_image_complete_result_free(done)

@@ -73,10 +73,8 @@ def curves(probability, label, ax=None) -> Any:
 
 
 def completion(found, ax=None) -> Any:
-    """What was shown, and what became of it; steps of the descent where they were kept."""
-    chosen = numpy.linspace(0, len(found.frames) - 1, min(len(found.frames), 5)).astype(int)
-    frames = [(found.frames[i], f"step {i}") for i in chosen]
-    pictures = [(found.masked, "shown"), *frames, (found.completed, "completed")]
+    """What was shown, and what became of it."""
+    pictures = [(found.masked, "shown"), (found.completed, "completed")]
     axes, figure = new_axes(ax, 2.2 * len(pictures), 2.6, len(pictures))
     for one, (picture, title) in zip(axes, pictures):
         grey = picture.shape[2] == 1

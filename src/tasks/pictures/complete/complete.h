@@ -12,7 +12,7 @@ typedef struct basin_area {
     int64_t top, left, height, width;
 } basin_area;
 
-/* The maps cover the box around all that is missing. */
+/* The map covers the box around all that is missing, with what is known beside it. */
 typedef struct basin_hole {
     basin_area box; /* in the picture */
     int32_t
@@ -21,34 +21,22 @@ typedef struct basin_hole {
     int64_t deepest; /* the greatest depth */
 } basin_hole;
 
-/* By the mask, the rectangles or the share of patches that `how` has; `number` is the picture's
- * among those of the call. A hole that is empty, reaches out of the picture or takes all of it is
- * an error. */
-basin_status basin_hole_make(basin_hole *hole, const basin_picture *picture, int64_t patch,
+/* By the mask or the rectangles of `how`; `number` is the picture's among those of the call. A hole
+ * that is empty, reaches out of the picture or takes all of it is an error. The box has up to
+ * `margin` pixels more on each side, at least 1. */
+basin_status basin_hole_make(basin_hole *hole, const basin_picture *picture, int64_t margin,
                              const basin_image_complete_options *how, int64_t number,
                              basin_error *error);
 /* Takes narrow parts out of the hole: they count as known. A part is narrow that is at most 10
  * pixels wide, 2 for a model with patches of 4. `missing` and the box stay. */
-basin_status basin_hole_keep_wide(basin_hole *hole, const basin_picture *picture, int64_t patch,
-                                  basin_error *error);
+basin_status basin_hole_keep_wide(basin_hole *hole, int64_t patch, basin_error *error);
 void basin_hole_free(basin_hole *hole);
-/* Whether patches are to be drawn at random. */
-bool basin_hole_is_drawn(const basin_image_complete_options *how);
 /* The depth of a pixel of the picture. */
 int32_t basin_hole_depth(const basin_hole *hole, int64_t y, int64_t x);
-
-/* ---- corrections from the rim ---- */
-
-/* The smoothest surface through the known pixels around the hole. */
-basin_status basin_rim_span(float *guess, /* [box.height, box.width, channels] */
-                            const basin_picture *picture, const basin_hole *hole,
-                            basin_error *error);
-/* Corrects guesses by the known pixels beside the hole, fading within `fade` pixels. Known pixels
- * of the box that have a weight also have guesses. */
-basin_status basin_rim_match(float *guess,        /* [box.height, box.width, channels] */
-                             const float *weight, /* [box.height, box.width] */
-                             const basin_picture *picture, const basin_hole *hole, double fade,
-                             basin_error *error);
+/* The box, in the picture, of the part around pixel `first` of the map, which is marked; its
+ * greatest depth goes to `deepest`. */
+basin_area basin_hole_part(uint8_t *mark /* [box] */, int64_t *stack /* [box] */,
+                           const basin_hole *hole, int64_t first, int64_t *deepest);
 
 /* ---- Smooth surfaces over the pixels of a hole ---- */
 
@@ -70,6 +58,22 @@ void basin_membrane_free(basin_membrane *m);
 /* Solved on grids of half the size first: large holes take no more sweeps than small ones. */
 basin_status basin_membrane_solve(basin_membrane *m, basin_error *error);
 
+/* What a membrane is tied to, [height, width, stride]. */
+typedef struct basin_ties {
+    const float *known;
+    /* NULL, or a guess of which the surface is the correction: k - e where there is one for the
+     * known pixel (`weight` [height, width] above 0, or NULL), elsewhere k - e of the guess next to
+     * it, as if the picture went on without a step. */
+    const float *guess, *weight;
+    const float *aim; /* NULL, or what the springs pull to, by `share` of the way from the guess */
+    double share;
+    int64_t stride;
+} basin_ties;
+
+/* Adds the membrane of each of the first `channels` channels to `to` [height, width, stride]. */
+basin_status basin_membrane_add(float *to, basin_membrane *m, const basin_ties *ties, int channels,
+                                basin_error *error);
+
 /* ---- The picture as a memory of itself ---- */
 
 enum { BASIN_COURSE = 128 };
@@ -82,18 +86,16 @@ typedef struct basin_course {
 
 /* Fills the hole, where `picture` holds the model's, with what the descent on the
  * energy at the head of memory.c retrieves from around it; left as it is where little is known, as
- * in pictures of 28 x 28 pixels.
- */
+ * in pictures of 28 x 28 pixels. */
 basin_status basin_memory_fill(basin_picture *picture, const basin_hole *hole, uint64_t seed,
                                const basin_watch *watch, basin_course *course, basin_error *error);
 
 /* ---- Where a model looks at a picture with a hole: squares around what is missing ---- */
 
-/* A part of the picture, mostly a square, that the model sees resized to its own size. */
+/* A part of the picture that the model sees resized to its own size. */
 typedef struct basin_window {
-    int64_t top, left, height, width;
-    int lane;        /* of a colour picture, the channel that a grey model sees */
-    int64_t picture; /* its number in the call */
+    int64_t top, left, side;
+    int lane; /* of a colour picture, the channel that a grey model sees */
 } basin_window;
 
 typedef struct basin_windows {
@@ -101,61 +103,33 @@ typedef struct basin_windows {
     size_t count, capacity;
 } basin_windows;
 
-/* How windows are laid over a hole. */
-typedef struct basin_cover {
+/* A picture on its way through the model. */
+typedef struct basin_guessing {
+    const basin_image_model *model;
+    const basin_picture *picture; /* what is known, and the membrane */
     const basin_hole *hole;
-    int64_t height, width; /* of the picture */
-    int64_t side;          /* of a window, at most both */
-    int64_t across;        /* patches in a row of it */
-    bool whole;            /* one window, the whole picture */
-    int lanes;
-    int64_t picture;
-} basin_cover;
+    int64_t side, across;     /* of a window, at most the picture's sides; patches in a row of it */
+    float *sum;               /* [box.height, box.width, channels] weighted guesses */
+    float *weight;            /* [box.height, box.width] */
+    float *hill;              /* [side] weights of the rows and columns of a window */
+    basin_picture part, seen; /* scratch: a window in the picture's channels, in the model's */
+} basin_guessing;
 
 /* Adds windows in which all that is missing lies, centred on it as far as the picture lets them,
  * and placed so that their patches hide few known pixels. Neighbours overlap by half. */
-basin_status basin_windows_cover(basin_windows *windows, const basin_cover *cover,
+basin_status basin_windows_cover(basin_windows *windows, const basin_guessing *g,
                                  basin_error *error);
 void basin_windows_free(basin_windows *windows);
 
-/* ---- Pictures being filled ---- */
-
-/* A picture on its way. */
-typedef struct basin_filling {
-    basin_picture now; /* what is known, and the best guess for the rest */
-    basin_hole hole;
-    bool seen;       /* by the model; else the membrane is all */
-    int lanes;       /* channels that a grey model sees one by one; else 1 */
-    int copies;      /* 1, or the frames of the 0 to 1 */
-    float *sum;      /* [copies, box.height, box.width, channels] weighted guesses */
-    float *weight;   /* [box.height, box.width] */
-    float *span;     /* [box.height, box.width, channels] the membrane through the rim */
-    double share;    /* how much the model's guesses count beside the membrane, 0 to 1 */
-    int64_t windows; /* looked at so far */
-} basin_filling;
-
-void basin_filling_free(basin_filling *fill);
-
-/* ---- Between windows of a picture and patches of a model ---- */
-
-typedef struct basin_guessing {
-    basin_filling *fill; /* [pictures] */
-    const basin_image_model *model;
-    basin_picture part, seen; /* scratch: a window in the picture's channels, in the model's */
-    float *down, *right;      /* [height] [width] weights of the rows and columns of a window */
-    size_t downs, rights;     /* capacities */
-} basin_guessing;
-void basin_guessing_free(basin_guessing *l);
-
-/* Patches that hold something missing. */
-void basin_guess_hide(uint8_t *hidden /* [N] */, const basin_guessing *l, const basin_window *w);
-basin_status basin_window_to_patches(float *patches /* [N, P] */, basin_guessing *l,
-                                     const basin_window *w, basin_error *error);
-/* Weights that vanish at the borders of windows and of patches. */
-basin_status basin_guess_weigh(basin_guessing *l, const basin_window *w, basin_error *error);
-/* Adds the model's output for a window to copy number `copy` of its picture's sums. */
-basin_status basin_guess_add(basin_guessing *l, const basin_window *w,
+/* Makes room for the guesses, and weights that vanish at the borders of windows and of patches. */
+basin_status basin_guess_begin(basin_guessing *g, basin_error *error);
+void basin_guessing_free(basin_guessing *g);
+/* What the model sees of a window; patches that hold something missing are hidden. */
+basin_status basin_window_to_patches(float *patches /* [N, P] */, uint8_t *hidden /* [N] */,
+                                     basin_guessing *g, const basin_window *w, basin_error *error);
+/* Adds the model's output for a window to the sums. */
+basin_status basin_guess_add(basin_guessing *g, const basin_window *w,
                              const uint8_t *hidden /* [N] */, const float *output /* [N, P] */,
-                             int copy, basin_error *error);
+                             basin_error *error);
 
 #endif

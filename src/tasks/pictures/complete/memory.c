@@ -84,23 +84,11 @@ static basin_status box_mean(grid *g, int64_t f, const uint8_t *counts, basin_er
     return BASIN_OK;
 }
 
-/* The membrane over the hole that is tied to known neighbours: u in `m`. Ties are values of
- * `from` [height, width, stride], less those of `less` where not NULL. */
-static basin_status span(basin_membrane *m, const grid *g, const float *from, const float *less,
-                         int64_t stride, basin_error *error) {
-    static const int down[] = {-1, 1, 0, 0}, right[] = {0, 0, -1, 1};
-    int64_t w = g->width;
-    for (int64_t i = 0; i < g->height * w; i++) {
-        m->free[i] = g->missing[i];
-        m->pull[i] = m->u[i] = 0;
-        for (int k = 0; k < 4 && m->free[i]; k++) {
-            int64_t y = i / w + down[k], x = i % w + right[k], o = y * w + x;
-            if (y < 0 || x < 0 || y >= g->height || x >= w || g->missing[o]) continue;
-            m->pull[i] += 1;
-            m->toward[i] += from[o * stride] - (less ? less[o * stride] : 0);
-        }
-    }
-    return basin_membrane_solve(m, error);
+/* A membrane over the hole. */
+static basin_status membrane_new(basin_membrane *m, const grid *g, basin_error *error) {
+    BASIN_TRY(basin_membrane_new(m, g->height, g->width, error));
+    memcpy(m->free, g->missing, (size_t)(g->height * g->width));
+    return BASIN_OK;
 }
 
 /* Roughness of what is known, and from the rim on into the hole. */
@@ -108,7 +96,7 @@ static basin_status find_texture(grid *g, int64_t t, basin_error *error) {
     const float weight = 3;
     int64_t n = g->height * g->width, step = t ? g->width : 1;
     BASIN_AT_EXIT(basin_membrane_free) basin_membrane m = {0};
-    BASIN_TRY(basin_membrane_new(&m, g->height, g->width, error));
+    BASIN_TRY(membrane_new(&m, g, error));
     BASIN_SCRATCH(uint8_t, counts, n, what, error);
     float *f = g->feature + TEXTURE + t;
     for (int64_t i = 0; i < n; i++) {
@@ -119,10 +107,10 @@ static basin_status find_texture(grid *g, int64_t t, basin_error *error) {
                 weight * fabsf(g->colour[(i + step) * LANES + c] - g->colour[i * LANES + c]);
     }
     BASIN_TRY(box_mean(g, TEXTURE + t, counts, error));
-    BASIN_TRY(span(&m, g, f, NULL, FEATURES, error));
     for (int64_t i = 0; i < n; i++)
-        if (g->missing[i]) f[i * FEATURES] = m.u[i];
-    return BASIN_OK;
+        if (g->missing[i]) f[i * FEATURES] = 0;
+    basin_ties ties = {.known = f, .stride = FEATURES};
+    return basin_membrane_add(f, &m, &ties, 1, error);
 }
 
 static basin_status find_features(grid *g, basin_error *error) {
@@ -373,20 +361,15 @@ static basin_status finish(grid *g, basin_error *error) {
     BASIN_SCRATCH_RAW(float, taken, n *LANES, what, error);
     BASIN_SCRATCH(float, best, n, what, error);
     BASIN_AT_EXIT(basin_membrane_free) basin_membrane m = {0};
-    BASIN_TRY(basin_membrane_new(&m, g->height, g->width, error));
+    BASIN_TRY(membrane_new(&m, g, error));
     memcpy(taken, g->colour, (size_t)(n * LANES) * sizeof *taken);
     take_whole(taken, g, best);
+    for (int64_t i = 0; i < n; i++)
+        if (g->missing[i]) memcpy(g->colour + i * LANES, taken + i * LANES, LANES * sizeof *taken);
     m.spring = 1 / (length * length);
-    for (int c = 0; c < 3; c++) {
-        for (int64_t i = 0; i < n; i++)
-            m.toward[i] = g->missing[i] ? (float)(share * m.spring) *
-                                              (g->start[i * LANES + c] - taken[i * LANES + c])
-                                        : 0;
-        BASIN_TRY(span(&m, g, g->colour + c, taken + c, LANES, error));
-        for (int64_t i = 0; i < n; i++)
-            if (g->missing[i]) g->colour[i * LANES + c] = taken[i * LANES + c] + m.u[i];
-    }
-    return BASIN_OK;
+    basin_ties ties = {
+        .known = g->colour, .guess = taken, .aim = g->start, .share = share, .stride = LANES};
+    return basin_membrane_add(g->colour, &m, &ties, 3, error);
 }
 
 /* ---- the descent ---- */
@@ -433,6 +416,7 @@ static basin_status run_step(descent *d, int k, int i, int steps, basin_random *
     if (k > 0 || i < steps - 1) move(g, &v);
     double done = (0.25 + 0.75 * (i + 1.0) / steps) / pow(4, k);
     basin_watch_progress(d->watch, "completing", 500 + llrint(500 * done), 1000, NAN, "parts");
+    if (basin_watch_stopped(d->watch)) return basin_fail(error, BASIN_BAD_VALUE, "interrupted");
     return BASIN_OK;
 }
 
@@ -472,30 +456,6 @@ static basin_status fill_hole(basin_picture *p, const basin_hole *hole, basin_ar
     return BASIN_OK;
 }
 
-/* The box of the part of a hole around pixel `first` of its map, which is marked; its greatest
- * depth goes to `deepest`. */
-static basin_area flood(uint8_t *mark, int64_t *stack, const basin_hole *h, int64_t first,
-                        int64_t *deepest) {
-    int64_t width = h->box.width, height = h->box.height, count = 0;
-    int64_t top = height, left = width, bottom = -1, right = -1;
-    *deepest = 0;
-    mark[first] = 1;
-    stack[count++] = first;
-    while (count) {
-        int64_t at = stack[--count], y = at / width, x = at % width;
-        *deepest = basin_int_max(*deepest, h->depth[at]);
-        top = basin_int_min(top, y), bottom = basin_int_max(bottom, y);
-        left = basin_int_min(left, x), right = basin_int_max(right, x);
-        for (int k = 0; k < 9; k++) {
-            int64_t v = y + k / 3 - 1, u = x + k % 3 - 1, to = v * width + u;
-            if (v < 0 || u < 0 || v >= height || u >= width || mark[to] || !h->depth[to]) continue;
-            mark[to] = 1;
-            stack[count++] = to;
-        }
-    }
-    return (basin_area){h->box.top + top, h->box.left + left, bottom - top + 1, right - left + 1};
-}
-
 basin_status basin_memory_fill(basin_picture *picture, const basin_hole *hole, uint64_t seed,
                                const basin_watch *watch, basin_course *course, basin_error *error) {
     enum { FEW = 64 * 64 }; /* known pixels: fewer patterns say too little about the hole */
@@ -506,7 +466,7 @@ basin_status basin_memory_fill(basin_picture *picture, const basin_hole *hole, u
     for (int64_t i = 0; i < area; i++) {
         if (mark[i] || !hole->depth[i]) continue;
         BASIN_AT_EXIT(descent_free) descent d = {.seed = seed, .watch = watch, .course = course};
-        basin_area box = flood(mark, stack, hole, i, &deepest);
+        basin_area box = basin_hole_part(mark, stack, hole, i, &deepest);
         BASIN_TRY(fill_hole(picture, hole, box, deepest, &d, error));
     }
     return BASIN_OK;
