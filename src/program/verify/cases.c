@@ -13,15 +13,6 @@
 #include "tasks/nodes/anomaly.h"
 #include "tasks/pictures/net.h"
 
-enum { STEPS = 64, TERMS = 3 }; /* of a case, at most */
-
-static int steps_of(basin_case *c) {
-    int steps = basin_case_steps(c);
-    if (steps <= STEPS) return steps;
-    basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%d steps; expected 0 to %d", steps, STEPS);
-    return 0;
-}
-
 /* ---- models of the zoo, by the rows of its table: each tensor and setting is read from the file,
  * under the name that it has there ---- */
 
@@ -157,7 +148,7 @@ static basin_expr descend(const basin_case *c, const basin_zoo *zoo, basin_expr 
 
 /* The sums of energies over their rows, [steps + 1]; or by term, [steps + 1, terms]. */
 static void add_energies(basin_case *c, basin_expr *trace, int terms, int steps, bool by_term) {
-    basin_expr total[STEPS + 1];
+    basin_expr total[BASIN_CASE_STEPS + 1];
     for (int t = 0; t <= steps; t++)
         for (int p = 0; p < terms; p++) {
             basin_expr *one = &trace[t * terms + p];
@@ -183,8 +174,8 @@ static const struct {
                {"out.supportT", "support", true, false}};
 
 static void add_descent(basin_case *c, specimen *s, bool by_term) {
-    basin_expr trace[(STEPS + 1) * TERMS];
-    int steps = steps_of(c);
+    basin_expr trace[3 * (BASIN_CASE_STEPS + 1)];
+    int steps = basin_case_steps(c);
     basin_expr end = descend(c, s->zoo, s->x, steps, trace);
     if (!end) return;
     add_energies(c, trace, s->zoo->energy.terms, steps, by_term);
@@ -211,8 +202,8 @@ static basin_expr term_force(const basin_energy *energy, basin_expr g, int term)
 /* The tokens at the end. Energies are the terms of `count` models at the tokens of every step,
  * [steps + 1, 2 count], or by token [steps + 1, N, 2 count]. */
 static basin_expr add_terms(basin_case *c, specimen *s, const basin_zoo *const *model, int count) {
-    basin_expr row[4 * (STEPS + 1)], x = s->x;
-    int steps = steps_of(c), columns = 2 * count;
+    basin_expr row[4 * (BASIN_CASE_STEPS + 1)], x = s->x;
+    int steps = basin_case_steps(c), columns = 2 * count;
     if (basin_graph_error(c->graph)) return NULL;
     for (int t = 0; t <= steps; t++) { /* what descents share is built once */
         x = descend(c, s->zoo, s->x, t, NULL);
@@ -279,10 +270,11 @@ static void hyperset(basin_case *c, specimen *s) {
 /* ---- CRATE: blocks one after the other ---- */
 
 static void crate(basin_case *c) {
-    basin_expr x = basin_case_input_add(c, "x0", 2), end = x, row[STEPS];
+    basin_expr x = basin_case_input_add(c, "x0", 2), end = x, row[BASIN_CASE_STEPS];
     int blocks = (int)basin_case_number(c, "blocks");
-    if (blocks < 1 || blocks > STEPS)
-        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%d blocks; expected 1 to %d", blocks, STEPS);
+    if (blocks < 1 || blocks > BASIN_CASE_STEPS)
+        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%d blocks; expected 1 to %d", blocks,
+                         BASIN_CASE_STEPS);
     for (int i = 0; i < blocks && !basin_graph_error(c->graph); i++) {
         char prefix[BASIN_CASE_WORD];
         specimen block = specimen_of(c, "crate");
@@ -315,9 +307,9 @@ static void hopfield_layer(basin_case *c) {
     static const char *const name[3][4] = {{"state_gain", "state_bias", "wq", "bq"},
                                            {"stored_gain", "stored_bias", "wk", "bk"},
                                            {"value_gain", "value_bias", "wv", "bv"}};
-    basin_expr trace[STEPS + 1];
+    basin_expr trace[BASIN_CASE_STEPS + 1];
     specimen s = specimen_of(c, "hopfield");
-    int steps = steps_of(c);
+    int steps = basin_case_steps(c);
     basin_expr x = basin_case_input_add(c, "x0", 2), y = basin_case_parameter(c, "y");
     basin_expr q = heads_of(c, x, name[0]), k = heads_of(c, y, name[1]);
     set(&s, (basin_zoo_value){.name = "xi", .expr = k});
@@ -352,10 +344,10 @@ static basin_expr ebt_loss(const basin_case *c, const basin_zoo *zoo, basin_expr
 
 static void ebt(basin_case *c, specimen *s) {
     enum { MAX = 8 };
-    basin_expr trace[STEPS], other[STEPS], from[MAX], gradient[MAX];
+    basin_expr trace[BASIN_CASE_STEPS], other[BASIN_CASE_STEPS], from[MAX], gradient[MAX];
     basin_expr y = s->start, free_y = y,
                label = basin_case_index(c, "label", basin_case_dim(c, "e", 2, 1));
-    int steps = steps_of(c), count = 0;
+    int steps = basin_case_steps(c), count = 0;
     for (int i = 0; i < s->values && count < MAX; i++)
         if (s->value[i].expr) from[count++] = s->value[i].expr;
     if (!y || steps < 1 || basin_graph_error(c->graph)) return;
@@ -383,26 +375,20 @@ static basin_expr fixed_point(basin_case *c, const basin_energy *energy, basin_e
 
 /* ---- an Energy Transformer held by an input ---- */
 
-typedef struct held {
-    basin_block block;
-    basin_energy inner; /* of activations */
-} held;
-
 /* E(norm(x)), by x: with the pull of the input, x is a minimum of |x - u|^2 / 2 + E. */
-static basin_expr by_tokens(const void *context, basin_expr x) {
-    const held *h = context;
-    return basin_energy_total(&h->inner, basin_block_norm(&h->block, x));
+static basin_expr by_tokens(const void *inner, basin_expr x) {
+    return basin_energy_total(inner, basin_energy_activation(inner, x));
 }
 
 static void implicit(basin_case *c) {
-    held h;
+    basin_block block;
     basin_expr u = basin_case_parameter(c, "u");
     basin_block_config config = basin_case_block(c, "");
-    if (!u || basin_block_declare(&h.block, &c->params, "", &config)) return;
-    basin_block_bound bound = {.block = &h.block, .pattern = &BASIN_OTHER_PAIRS};
-    h.inner = basin_block_energy(&bound);
-    const basin_energy whole = {BASIN_TERMS({"held", by_tokens, &h})};
-    const basin_energy *energy = basin_case_flag(c, "minimum") ? &whole : &h.inner;
+    if (!u || basin_block_declare(&block, &c->params, "", &config)) return;
+    basin_block_bound bound = {.block = &block, .pattern = &BASIN_OTHER_PAIRS};
+    const basin_energy inner = basin_block_energy(&bound);
+    const basin_energy whole = {BASIN_TERMS({"held", by_tokens, &inner})};
+    const basin_energy *energy = basin_case_flag(c, "minimum") ? &whole : &inner;
     basin_expr x = fixed_point(c, energy, u);
     basin_expr loss = loss_of(c, x);
     if (!x || !loss) return;
@@ -410,7 +396,7 @@ static void implicit(basin_case *c) {
     basin_expr force = basin_energy_force(energy, basin_energy_activation(energy, at));
     basin_expr residual = basin_sub(basin_sub(at, u), force);
     basin_case_output_add(c, x, "out.x");
-    basin_case_output_add(c, basin_reshape(by_tokens(&h, x), BASIN_SHAPE(1)), "out.energy");
+    basin_case_output_add(c, basin_reshape(by_tokens(&inner, x), BASIN_SHAPE(1)), "out.energy");
     basin_case_output_add(c, basin_jacobian(residual, at), "out.jacobian");
     basin_case_difference_add(c, basin_max(basin_abs(residual), 0, basin_expr_shape(residual).rank),
                               "out.residual", "out.x");

@@ -1,5 +1,4 @@
-/* The frame of `basin verify`: reads a golden case, lets its builder declare the expressions, runs
- * them in one plan and compares every result and gradient the file holds. */
+/* What builders of golden cases share: tensors and metadata of the file, results by name. */
 #include "program/verify/verify.h"
 #include "base/shape.h"
 
@@ -64,7 +63,7 @@ double basin_case_number(basin_case *c, const char *key) {
 
 bool basin_case_flag(basin_case *c, const char *key) { return basin_case_number(c, key) != 0; }
 
-static const char *case_word(basin_case *c, const char *key, char text[BASIN_CASE_WORD]) {
+const char *basin_case_word(basin_case *c, const char *key, char text[BASIN_CASE_WORD]) {
     const char *value = meta(c, key);
     *text = 0;
     if (!value) return text;
@@ -162,7 +161,7 @@ void basin_case_loss(basin_case *c, basin_expr loss, basin_expr x) {
 
 static void read_hopfield(basin_case *c, basin_block_config *block) {
     char kind[BASIN_CASE_WORD];
-    case_word(c, "kind", kind);
+    basin_case_word(c, "kind", kind);
     if (!strcmp(kind, "softmax")) {
         block->hopfield = BASIN_HOPFIELD_SOFTMAX;
     } else if (!strncmp(kind, "power", 5)) {
@@ -189,10 +188,10 @@ basin_block_config basin_case_block(basin_case *c, const char *prefix) {
 }
 
 int basin_case_steps(basin_case *c) {
-    enum { MAX_STEPS = 1000 };
     double steps = basin_case_number(c, "steps");
-    if (!(steps >= 0 && steps <= MAX_STEPS)) {
-        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g steps; expected 0 to %d", steps, MAX_STEPS);
+    if (!(steps >= 0 && steps <= BASIN_CASE_STEPS)) {
+        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g steps; expected 0 to %d", steps,
+                         BASIN_CASE_STEPS);
         steps = 0;
     }
     return (int)steps;
@@ -217,131 +216,4 @@ basin_expr basin_case_energies(basin_case *c, const basin_block_config *block,
         }
     basin_expr all = basin_concat(row, 2 * (steps + 1), axis);
     return basin_reshape(all, batch ? BASIN_SHAPE(batch, steps + 1, 2) : BASIN_SHAPE(steps + 1, 2));
-}
-
-/* ---- running ---- */
-
-static basin_status fail_shape(const char *name, basin_shape found, basin_shape expected,
-                               basin_error *error) {
-    return basin_fail(error, BASIN_BAD_SHAPE, "tensor '%s' is %s; expected %s", name,
-                      basin_shape_text(found), basin_shape_text(expected));
-}
-
-static basin_status write_parameter(basin_case *c, basin_expr state, basin_error *error) {
-    char full[96];
-    const basin_tensor *tensor;
-    snprintf(full, sizeof full, "in.%s", basin_expr_name(state));
-    BASIN_TRY(basin_bundle_get(&tensor, c->bundle, full, error));
-    if (!basin_shape_equal(basin_expr_shape(state), tensor->shape))
-        return fail_shape(full, tensor->shape, basin_expr_shape(state), error);
-    return basin_store_write(c->store, basin_expr_name(state), tensor, error);
-}
-
-/* Gives the parameters their numbers and runs. */
-static basin_status compute(basin_case *c, basin_error *error) {
-    for (size_t i = 0; i < c->params.count; i++)
-        BASIN_TRY(write_parameter(c, c->params.param[i].state, error));
-    return basin_plan_run(c->plan, error);
-}
-
-static const basin_case_output *find_output(const basin_case *c, const char *name) {
-    for (size_t i = 0; i < c->outputs; i++)
-        if (!strcmp(c->output[i].name, name)) return &c->output[i];
-    return NULL;
-}
-
-/* The sum of the squares of a - b; b NULL: of a. */
-static double squares(const basin_tensor *a, const basin_tensor *b) {
-    double sum = 0;
-    for (int64_t i = 0; i < basin_shape_count(a->shape); i++) {
-        double off = basin_tensor_at(a, i) - (b ? basin_tensor_at(b, i) : 0);
-        sum += off * off;
-    }
-    return sum;
-}
-
-/* The relative error of `name`; a gradient that nobody computes (an ablation's) is zeros. */
-static basin_status measure(double *distance, const basin_case *c, const char *name,
-                            const basin_tensor *want, basin_error *error) {
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor got = {0};
-    const basin_tensor *beside = NULL;
-    const basin_case_output *output = find_output(c, name);
-    BASIN_TRY(basin_tensor_new(&got, BASIN_F64, want->shape, error));
-    if (!output && strncmp(name, "grad.", 5) != 0)
-        return basin_fail(error, BASIN_UNSUPPORTED, "tensor '%s' is not one that is computed",
-                          name);
-    if (output) {
-        if (!basin_shape_equal(basin_expr_shape(output->value), want->shape))
-            return fail_shape(name, want->shape, basin_expr_shape(output->value), error);
-        BASIN_TRY(basin_plan_read(&got, c->plan, output->value, error));
-        if (*output->beside) beside = basin_bundle_find(c->bundle, output->beside);
-    }
-    double size = squares(want, NULL), ratio = beside ? sqrt(squares(beside, NULL) / size) : 1;
-    *distance = sqrt(squares(&got, want) / (size > 0 ? size : 1)) / (ratio > 1 ? ratio : 1);
-    return BASIN_OK;
-}
-
-static basin_status compare(basin_verdict *verdict, const basin_case *c,
-                            basin_verify_report *report, void *context, basin_error *error) {
-    for (size_t i = 0; i < basin_bundle_count(c->bundle); i++) {
-        const char *name = basin_bundle_name(c->bundle, i);
-        double distance;
-        if (strncmp(name, "out.", 4) != 0 && strncmp(name, "grad", 4) != 0) continue;
-        BASIN_TRY(measure(&distance, c, name, basin_bundle_at(c->bundle, i), error));
-        if (report) report(context, name, distance);
-        if (verdict->tensors++ && distance <= verdict->error) continue;
-        verdict->error = distance;
-        snprintf(verdict->worst, sizeof verdict->worst, "%s", name);
-    }
-    if (verdict->tensors) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "no tensor 'out.*' or 'grad.*' to compare");
-}
-
-static basin_status plan_new(basin_case *c, basin_error *error) {
-    BASIN_SCRATCH_RAW(basin_expr, output, c->outputs, "a case", error);
-    for (size_t i = 0; i < c->outputs; i++) output[i] = c->output[i].value;
-    basin_plan_spec spec = {.output = output, .outputs = (int)c->outputs};
-    return basin_plan_new(&c->plan, c->store, &spec, error);
-}
-
-static basin_status run_case(basin_verdict *verdict, basin_case *c, basin_verify_report *report,
-                             void *context, basin_error *error) {
-    if (!c->graph) return basin_fail_memory(error, "a case");
-    basin_params_begin(&c->params, c->graph);
-    case_word(c, "case", verdict->name);
-    BASIN_TRY(basin_store_new(&c->store, c->backend, error));
-    if (!basin_graph_error(c->graph)) basin_case_build(c, verdict->name);
-    BASIN_TRY(basin_graph_check(c->graph, error));
-    BASIN_TRY(plan_new(c, error));
-    BASIN_TRY(compute(c, error));
-    return compare(verdict, c, report, context, error);
-}
-
-static void case_free(basin_case *c) {
-    free(c->output);
-    basin_plan_free(c->plan);
-    basin_store_free(c->store);
-    basin_params_free(&c->params);
-    basin_graph_free(c->graph);
-}
-
-void basin_verify_name_file(basin_error *error, const char *path) {
-    if (!error || !strncmp(error->text, path, strlen(path))) return;
-    basin_error inner = *error;
-    basin_fail(error, inner.status, "%s: %.*s", path, BASIN_ERROR_TEXT / 2, inner.text);
-}
-
-basin_status basin_verify(basin_verdict *verdict, const char *path, basin_backend *backend,
-                          bool recompute, basin_verify_report *report, void *context,
-                          basin_error *error) {
-    basin_bundle *bundle;
-    *verdict = (basin_verdict){0};
-    BASIN_TRY(basin_bundle_read(&bundle, path, error));
-    basin_case c = {
-        .bundle = bundle, .recompute = recompute, .graph = basin_graph_new(), .backend = backend};
-    basin_status status = run_case(verdict, &c, report, context, error);
-    if (status) basin_verify_name_file(error, path);
-    case_free(&c);
-    basin_bundle_free(bundle);
-    return status;
 }

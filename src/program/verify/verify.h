@@ -7,7 +7,7 @@
 #include "basin/energy.h"
 #include "basin/pairs.h"
 
-enum { BASIN_CASE_WORD = 64 };
+enum { BASIN_CASE_WORD = 64, BASIN_CASE_STEPS = 1000 };
 
 typedef struct basin_case_output {
     char name[96];
@@ -34,6 +34,7 @@ int64_t basin_case_dim(basin_case *c, const char *name, int rank, int axis);
 /* A copy as int32_t; data is NULL where there is no such tensor. Free it. */
 basin_tensor basin_case_integers(basin_case *c, const char *name, int rank);
 /* The metadata `key`, JSON: a number, true or false, a string (unquoted into `text`). */
+const char *basin_case_word(basin_case *c, const char *key, char text[BASIN_CASE_WORD]);
 double basin_case_number(basin_case *c, const char *key);
 bool basin_case_flag(basin_case *c, const char *key);
 
@@ -71,22 +72,7 @@ const struct basin_zoo_model *basin_case_model(const char *name);
 /* The builder for a case's name. */
 void basin_case_build(basin_case *c, const char *name);
 
-typedef struct basin_verdict {
-    char name[BASIN_CASE_WORD]; /* of the case */
-    int tensors;
-    char worst[96]; /* the tensor with the largest error */
-    double error;
-} basin_verdict;
-
 /* Puts the path before a message of the library, which knows no files. */
 void basin_verify_name_file(basin_error *error, const char *path);
-
-/* Called for every tensor. */
-typedef void basin_verify_report(void *context, const char *tensor, double error);
-
-/* Recomputes the case of a file; `report` may be NULL. */
-basin_status basin_verify(basin_verdict *verdict, const char *path, basin_backend *backend,
-                          bool recompute, basin_verify_report *report, void *context,
-                          basin_error *error);
 
 #endif
