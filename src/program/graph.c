@@ -295,7 +295,6 @@ static void put_training(basin_record *r, const basin_train_job *job) {
     basin_graphs_target target = basin_graphs_get_info(job->model)->target;
     const basin_graphs_evaluate_result *tested = job->more;
     const basin_score *s = &job->outcome.best;
-    double best_of = 0;
     basin_graphs_measures measures = {.r_squared = NAN,
                                       .coverage = NAN,
                                       .width = NAN,
@@ -306,8 +305,6 @@ static void put_training(basin_record *r, const basin_train_job *job) {
                                       .auroc = basin_score_get(s, "validation_auroc"),
                                       .auprc = basin_score_get(s, "validation_auprc")};
     basin_record_fields(r, "data=%s;task=%s", job->o->operand[0], basin_graphs_target_name(target));
-    if (!basin_settings_get_number(&best_of, job->o->settings, "best_of", NULL) && best_of > 1)
-        basin_record_format(r, "kept", "the best of %.0f runs by validation", best_of);
     if (s->measures) basin_record_measures(r, "validation", &measures, target, false);
     if (tested) basin_record_measures(r, "test", &tested->measures, target, true);
 }
@@ -605,9 +602,6 @@ static basin_status prepare_cv(void *context, basin_error *error) {
     j->members = members > 0 ? (int64_t)members
                  : !j->set.line || (j->set.task == BASIN_GRAPHS_VALUES && !j->set.binary) ? 3
                                                                                           : 5;
-    BASIN_TRY(basin_settings_get_number(&seed, j->o->settings, "best_of", error));
-    if (seed > 1)
-        return basin_usage(error, "--best-of chooses among runs; use it with graph train");
     return BASIN_OK;
 }
 

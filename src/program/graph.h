@@ -72,7 +72,7 @@ typedef struct basin_graph_options {
     BASIN_ARGS;
     basin_graph_reading reading;
     const char *about, *embeddings, *page, *training_file, *molecule;
-    int64_t top, noisy, graph, nodes, edges;
+    int64_t top, graph, nodes, edges;
     double coverage;
     bool sort, unseen;
 } basin_graph_options;
@@ -96,7 +96,6 @@ typedef struct basin_graph_job {
     int64_t shown;               /* of these */
     /* eval */
     basin_graphs_evaluate_result evaluation;
-    basin_spread noisy; /* what noisy evaluations came to */
     bool known;         /* whether the model's file says what it has seen */
     int64_t before;     /* graphs before the unseen were chosen */
     int64_t seen[3];    /* of these, by basin_graphs_memory */

@@ -281,14 +281,11 @@ const basin_command basin_command_graph_predict = {
                .rows = true),
     .ranks = true};
 
-/* ---- eval: measures on a set of graphs, whether they took part in training, and the spread that
- * noise of the descent causes ---- */
+/* ---- eval: measures on a set of graphs, and whether they took part in training ---- */
 
 static const basin_option eval_table[] = {
-    BASIN_FLAG(unseen, "unseen"), BASIN_INTEGER(noisy, "noisy", "N", 0, 100000),
-    BASIN_GRAPH_OPTION_COVERAGE,  BASIN_GRAPH_OPTIONS_MOLECULES,
-    BASIN_GRAPH_OPTION_TARGET,    BASIN_GRAPH_OPTIONS_USE,
-    BASIN_OPTIONS_LAST,
+    BASIN_FLAG(unseen, "unseen"), BASIN_GRAPH_OPTION_COVERAGE, BASIN_GRAPH_OPTIONS_MOLECULES,
+    BASIN_GRAPH_OPTION_TARGET,    BASIN_GRAPH_OPTIONS_USE,     BASIN_OPTIONS_LAST,
 };
 
 basin_status basin_graph_look_back(job *j, basin_error *error) {
@@ -307,29 +304,6 @@ basin_status basin_graph_look_back(job *j, basin_error *error) {
         return basin_fail(error, BASIN_BAD_VALUE, "%s: all %lld graphs took part in training",
                           j->set.name, (long long)j->before);
     return BASIN_OK;
-}
-
-static basin_status measure_noise(job *j, basin_error *error) {
-    int64_t count = j->o->noisy;
-    basin_graphs_evaluate_options options = {.coverage = j->o->coverage, .noisy = count};
-    BASIN_SCRATCH(basin_graphs_measures, noisy, count, "evaluations", error);
-    BASIN_SCRATCH(double, value, count, "evaluations", error);
-    j->evaluation.noisy = noisy;
-    basin_status status =
-        basin_graphs_evaluate(&j->evaluation, j->model, &j->data, &options, error);
-    for (int64_t i = 0; i < count; i++) value[i] = basin_graph_score(&j->set, &noisy[i]);
-    j->noisy = basin_spread_of(value, count, 0);
-    return status;
-}
-
-static void put_noisy(basin_record *r, const basin_spread *s, const basin_graphset *set) {
-    basin_record_object(r, "noisy|with noise");
-    basin_record_fields(r, ".of=%s;score|=%s", "the noise of the descent in one model",
-                        basin_graph_score_name(set));
-    basin_record_fields(r, "evaluations=%lld;mean=%.5g;deviation=%.2g;lowest=%.5g;highest=%.5g",
-                        (long long)s->count, s->mean, s->deviation, s->lowest, s->highest);
-    basin_record_end(r);
-    basin_record_note(r, "the spread of noise in one model, not of other runs, seeds or splits");
 }
 
 #define F(member, ...) BASIN_FIELD(basin_graphs_value, member, __VA_ARGS__)
@@ -378,7 +352,6 @@ static void put_evaluation(basin_record *r, const void *context) {
     basin_record_measures(r, NULL, &e->measures, j->info->target, true);
     if (*units_of(j->info)) basin_record_note(r, "(%s)", units_of(j->info));
     basin_graph_put_seen(r, j);
-    if (j->noisy.count) put_noisy(r, &j->noisy, &j->set);
     if (e->value || e->measures.missing)
         basin_record_integer(r, "missing|without known truth", e->measures.missing);
     if (e->value) put_values(r, j);
@@ -388,7 +361,6 @@ basin_status basin_graph_evaluate(job *j, basin_error *error) {
     basin_graphs_evaluate_options options = {.coverage = j->o->coverage};
     if (j->info->target == BASIN_GRAPHS_VALUES)
         BASIN_TRY(BASIN_NEW(&j->evaluation.value, j->columns, "values", error));
-    if (j->o->noisy) return measure_noise(j, error);
     return basin_graphs_evaluate(&j->evaluation, j->model, &j->data, &options, error);
 }
 
@@ -442,17 +414,13 @@ static int64_t merge(part *edge, int64_t count) {
     return kept;
 }
 
-/* Whether the memory has the larger weight in the prediction. */
-static bool by_memory(const basin_graphs_explanation *e) { return e->share > 0.5; }
-
 static basin_status sort_parts(job *j, basin_error *error) {
     const basin_graphset *set = &j->set;
     const basin_graphs_explanation *e = &j->e;
     const int32_t *end = set->edge + 2 * set->edge_start[e->graph];
     BASIN_TRY(BASIN_NEW(&j->node, e->nodes, "an explanation", error));
     BASIN_TRY(BASIN_NEW(&j->edge, e->edges, "an explanation", error));
-    const double *adds = by_memory(e) ? e->memory : e->node;
-    for (int64_t i = 0; i < e->nodes; i++) j->node[i] = (part){i, -1, adds[i]};
+    for (int64_t i = 0; i < e->nodes; i++) j->node[i] = (part){i, -1, e->node[i]};
     for (int64_t i = 0; i < e->edges; i++, end += 2)
         j->edge[i] = (part){end[0] < end[1] ? end[0] : end[1], end[0] < end[1] ? end[1] : end[0],
                             e->edge[i]};
@@ -460,12 +428,6 @@ static basin_status sort_parts(job *j, basin_error *error) {
     qsort(j->node, (size_t)e->nodes, sizeof *j->node, compare);
     qsort(j->edge, (size_t)j->edges, sizeof *j->edge, compare);
     return BASIN_OK;
-}
-
-static double sum_of(const double *number, int64_t count) {
-    double sum = 0;
-    for (int64_t i = 0; i < count; i++) sum += number[i];
-    return sum;
 }
 
 /* "class active", "logS", "value 2". */
@@ -537,11 +499,7 @@ static void put_nodes(basin_record *r, const job *j) {
         basin_record_integer(r, "node", n);
         if (label) basin_record_integer(r, "|label", label[n]);
         if (molecule) basin_record_text(r, "element", name_atom(atom, j, n));
-        if (e->share > 0) basin_record_number(r, "memory", "%+.4f", e->memory[n]);
         basin_record_number(r, "adds", "%+.4g", e->node[n]);
-        if (e->has_energy)
-            basin_record_fields(r, "attention|attention of the CLS=%.4f;energy=%.4g",
-                                e->attention[n], e->energy[n]);
     }
     basin_record_end(r);
 }
@@ -578,55 +536,31 @@ static void put_explanation(basin_record *r, const void *context) {
     basin_record_number(r, ".predicted", "%.4g", e->predicted);
     basin_record_number(r, class_value || j->info->binary ? "output|log-odds" : "output", "%.4g",
                         e->output);
-    bool molecule = basin_graph_is_molecules(&j->set);
-    if (molecule)
-        basin_record_fields(r, "blank|mean of the training molecules=%.4g;nodes_add=%+.4g",
-                            e->blank, sum_of(e->node, e->nodes));
-    else
-        basin_record_fields(r,
-                            "blank|of the blank graph=%.4g;nodes_add=%+.4g;edges_add=%+.4g;"
-                            "missed|missed by the integral=%.2g",
-                            e->blank, sum_of(e->node, e->nodes), sum_of(e->edge, e->edges),
-                            e->missed);
-    if (e->share > 0)
-        basin_record_fields(r,
-                            "share|share of the memory=%.2g;recalled|output of the memory=%.4g;"
-                            "usual|for an unfamiliar graph=%.4g",
-                            e->share, e->recalled, e->usual);
+    if (!isnan(e->blank))
+        basin_record_fields(r, "blank|mean of the training molecules=%.4g", e->blank);
     put_nodes(r, j);
-    if (molecule)
-        basin_record_note(
-            r, "\"adds\": the prediction's change where the atom, with what hangs on it, "
-               "is replaced by hydrogen, or a hetero atom of the frame by carbon; "
-               "carbons of the frame share the rest");
-    if (molecule) return;
-    put_edges(r, j);
-    if (fabs(e->missed) > 0.1 * fabs(e->output - e->blank) + 1e-3)
-        basin_record_note(r, "the parts do not add up to the output, which jumps between the two "
-                             "graphs");
-    if (j->info->members > 1 || e->share > 0)
-        basin_record_note(r, "\"adds\" is the mean over %lld member%s of the network%s",
-                          (long long)j->info->members, j->info->members > 1 ? "s" : "",
-                          e->share > 0 ? "; \"memory\" is the node's part in the memory's output"
-                                       : "");
+    if (isnan(e->blank)) put_edges(r, j);
+    basin_record_note(
+        r, isnan(e->blank) ? "\"adds\": the output's change where the graph lacks the node, with "
+                             "its edges, or the edge"
+                           : "\"adds\": the prediction's change where the atom, with what hangs on "
+                             "it, is replaced by hydrogen, or a hetero atom of the frame by "
+                             "carbon; carbons of the frame share the rest");
 }
 
 /* The page that draws the graph, coloured by contribution. */
 static basin_status write_page(void *context, basin_error *error) {
     const job *j = context;
     const basin_graphs_explanation *e = &j->e;
-    bool memory = by_memory(e);
     char title[200], about[120], lead[300];
     basin_document d;
     if (!j->o->page) return BASIN_OK;
     headline(title, sizeof title, j);
-    snprintf(lead, sizeof lead, "Colours: what each node and each edge adds to %s%s",
-             subject(about, j), memory ? ", by the memory of training graphs" : "");
+    snprintf(lead, sizeof lead, "Colours: what each node and each edge adds to %s",
+             subject(about, j));
     BASIN_TRY(basin_document_begin(&d, j->o->page, "graph", title, lead, error));
-    basin_document_put(&d, "'explanation':{'output':%g,'blank':%g,'drawing':",
-                       memory ? e->recalled : e->output, memory ? e->usual : e->blank);
-    basin_graph_put_drawing(&d, &j->set, e->graph, memory ? e->memory : e->node,
-                            memory ? NULL : e->edge);
+    basin_document_put(&d, "'explanation':{'output':%g,'blank':%g,'drawing':", e->output, e->blank);
+    basin_graph_put_drawing(&d, &j->set, e->graph, e->node, e->edge);
     basin_document_put(&d, "}");
     return basin_document_end(&d, error);
 }

@@ -152,9 +152,6 @@ typedef struct basin_graphs_value {
 typedef struct basin_graphs_evaluate_options {
     size_t size;     /* sizeof this struct, or 0 */
     double coverage; /* as in basin_graphs_predict_options */
-    int64_t noisy;   /* evaluations with the training noise left on and drawn anew each time, as the
-                        paper evaluates: they differ by the noise in one model, not by training,
-                        seeds or splits */
 } basin_graphs_evaluate_options;
 
 typedef struct basin_graphs_evaluate_result {
@@ -162,7 +159,6 @@ typedef struct basin_graphs_evaluate_result {
     basin_graphs_measures measures;
     basin_graphs_value
         *value; /* [columns] an array of the caller, for a model of values; or NULL */
-    basin_graphs_measures *noisy; /* [noisy] of the caller; or NULL */
 } basin_graphs_evaluate_result;
 
 /* How good a model is on labelled graphs. Options NULL: defaults. */
@@ -183,31 +179,20 @@ BASIN_API basin_status basin_graphs_seen(basin_graphs_memory *memory /* [count] 
                                          const basin_graphs_model *model, const basin_graphset *set,
                                          const int64_t *graph, int64_t count, basin_error *error);
 
-/* The contributions of nodes and edges to an output, which sum to the difference from a baseline.
- * For molecules: how the prediction (network and memory) changes where an atom and what hangs on it
- * is replaced by hydrogen, or a hetero atom of the frame by carbon; frame carbons share the rest,
- * the baseline is the mean in training, and edges add nothing. For other graphs: integrated
- * gradients of the network; the baseline is a graph of the same shape whose features, positions and
- * edge features are 0. */
+/* What nodes and edges add to an output: its change where the graph lacks them. In a molecule an
+ * atom, with what hangs on it, is replaced by hydrogen, or a hetero atom of the frame by carbon;
+ * frame carbons share the rest, so that all make up the difference from the mean in training, and
+ * edges add nothing. */
 typedef struct basin_graphs_explanation {
     int64_t graph, nodes, edges; /* edges are directed, in the order of the set */
     int64_t column;              /* the class or value explained */
     double predicted;            /* the predicted probability or value */
-    double output, blank;        /* of the graph and of the baseline: the logarithm of the odds of
-                                    that class, or the value */
-    double missed;               /* the part of their difference that the integral misses; small */
-    double *node, *edge;         /* [nodes] [edges] what each adds */
-    double *attention;           /* [nodes] their share of the CLS token's attention */
-    double *energy;              /* [nodes] in the last block */
-    bool has_energy;             /* else the last two are zeros */
-    double share;           /* the weight of the memory of molecules in predictions; 0: no memory */
-    double recalled, usual; /* the memory's probability or value, and its output for a molecule
-                               unlike any other */
-    double *memory;         /* [nodes] what each adds to the difference of these two */
+    double output; /* the logarithm of the odds of that class, or the value */
+    double blank;  /* the same of the mean of the training molecules; NaN for other graphs */
+    double *node, *edge; /* [nodes] [edges] what each adds; half of an edge both ways */
 } basin_graphs_explanation;
 
-/* Explains the prediction for one graph: the mean over the model's members, and separately the
- * memory of molecules. */
+/* Explains the prediction, of all members and the memory, for one graph. */
 enum { BASIN_GRAPHS_LIKELIEST = -1 }; /* the most likely class, or the first value */
 BASIN_API basin_status basin_graphs_explain(basin_graphs_explanation *explanation,
                                             basin_graphs_model *model, const basin_graphset *set,

@@ -70,7 +70,6 @@ typedef struct basin_graphset {
     int64_t edge_walks; /* how many edge attributes, at the end, are walks along the edges */
     bool wide;         /* among the edges are pairs of nodes further apart, whose first walk is 0 */
     int64_t max_nodes; /* only the first nodes of a graph; 0: all */
-    int64_t sinks;     /* sink nodes follow, up to this many nodes in all */
     double edge_dropout; /* in training, of pairs of nodes */
     basin_bundle *file;  /* what the arrays lie in; NULL where the set owns them */
 } basin_graphset;

@@ -35,16 +35,6 @@ typedef enum basin_graph_readout {
         16, /* the mean by log(1 + nodes) / 4: knows the size, and stays small */
 } basin_graph_readout;
 
-/* What blocks hand on. */
-typedef enum basin_residual {
-    BASIN_RESIDUAL_BLOCK,   /* the tokens at the end of the descent */
-    BASIN_RESIDUAL_NONE,    /* how far the descent moved them */
-    BASIN_RESIDUAL_INITIAL, /* those at its end; the next one starts a learnt part of the way from
-                               there to the tokens before the first block */
-    BASIN_RESIDUAL_JUMPING, /* those at its end; the head reads the sum of all of them, the tokens
-                               before the first block among them */
-} basin_residual;
-
 /* Zeros are the published model. */
 typedef struct basin_graph_net_config {
     int64_t features, edge_features, positions, outputs; /* F, P (1 if none), k, C */
@@ -53,16 +43,13 @@ typedef struct basin_graph_net_config {
     basin_block_graph graph; /* of each block; facts follow from `adjacency` */
     basin_descent_spec descent;
     basin_adjacency adjacency;
-    int64_t rank;           /* R of BILINEAR; 0 means 8 */
-    int64_t pair_hidden;    /* units that see the features of a pair, beside these; 0: none */
-    int read;               /* a sum of basin_graph_readout */
-    int64_t hidden;         /* units of the head's hidden layer; 0: a linear head */
-    bool norm_head;         /* tokens are layer-normalized before they are read */
-    double drop;            /* of what the head reads, dropped in training (with descent.seed) */
-    double drop_step;       /* of each step of the descent, likewise */
-    bool reconstruct;       /* the edge-reconstruction head of the superpixel sets */
-    bool reconstruct_first; /* only an edge's first feature, as in 0.1 */
-    basin_residual residual;
+    int64_t rank;        /* R of BILINEAR; 0 means 8 */
+    int64_t pair_hidden; /* units that see the features of a pair, beside these; 0: none */
+    int read;            /* a sum of basin_graph_readout */
+    int64_t hidden;      /* units of the head's hidden layer; 0: a linear head */
+    bool norm_head;      /* tokens are layer-normalized before they are read */
+    double drop;         /* of what the head reads, dropped in training (with descent.seed) */
+    bool reconstruct;    /* the edge-reconstruction head of the superpixel sets */
 } basin_graph_net_config;
 
 enum { BASIN_MAX_BLOCKS = 16 };
@@ -76,8 +63,6 @@ typedef struct basin_graph_net {
     basin_expr head_gamma, head_delta;          /* [] [D] */
     basin_expr pair_w, pair_b;     /* [P, U] [U]; the other weights of pairs are [P + U, ..] */
     basin_expr hidden_w, hidden_b; /* [R, U] [U] */
-    basin_expr
-        initial[BASIN_MAX_BLOCKS]; /* [] of BASIN_RESIDUAL_INITIAL, from the second block on */
 } basin_graph_net;
 
 /* A batch of graphs as one list of tokens, each graph's CLS before its nodes. Nodes [n, F] of all
@@ -103,15 +88,9 @@ BASIN_API void basin_graph_net_inputs(basin_graph_net_batch *batch, const basin_
 /* Outputs of each graph [graphs, C]; with BASIN_GRAPH_READOUT_NODES of each token [tokens, C]. */
 BASIN_API basin_expr basin_graph_net_forward(const basin_graph_net *model,
                                              const basin_graph_net_batch *batch);
-/* Intermediate results, for callers that inspect the model. */
-typedef struct basin_graph_net_view {
-    basin_expr embedding; /* what the head reads: [graphs, R], of classes of nodes [tokens, D] */
-    basin_expr share; /* [pairs] of the query's attention, mean over heads and blocks, or NULL */
-    basin_expr energy[3]; /* [tokens] of the last block at the end: attention, memories, couplings;
-                             NULL for what is absent */
-} basin_graph_net_view;
-BASIN_API void basin_graph_net_inspect(basin_graph_net_view *view, const basin_graph_net *model,
-                                       const basin_graph_net_batch *batch);
+/* What the head reads of them: [graphs, R], of classes of nodes [tokens, D]. */
+BASIN_API basin_expr basin_graph_net_embed(const basin_graph_net *model,
+                                           const basin_graph_net_batch *batch);
 /* Mean cross entropy of logits [G, C] against distributions [G, C]. */
 BASIN_API basin_expr basin_cross_entropy(basin_expr logits, basin_expr target);
 

@@ -1,300 +1,329 @@
-/* Why a graph gets its output: gradients integrated from a blank graph of the same shape to the
- * graph itself, so that what nodes and edges add makes up the difference of the outputs; and for
- * Energy Transformers the attention of the CLS token and the energy of each node. */
-#include "base/info.h"
-#include "base/states.h"
-#include "tasks/common/integrate.h"
+/* What the nodes and edges of a graph add to its output, by what the model predicts for other
+ * graphs: those that lack one of them. In a molecule an atom, with all that hangs on it, is
+ * replaced by hydrogen, or a hetero atom of the frame (rings and what links them) by carbon: what a
+ * branch adds is shared out so that its atoms make up the change of the whole branch, and carbons
+ * of the frame share the rest, which makes up the difference from the mean of the training
+ * molecules. */
+#include "base/sort.h"
 #include "tasks/graphs/graphs.h"
+#include "tasks/graphs/set/molecule.h"
 
-/* Fixed points take long, and where one follows another no halving helps. */
-enum { MAX_HALVED = 4000, MAX_IMPLICIT = 60, PATHS = 3 };
+static const char what[] = "an explanation";
+enum { CARBON = 6, NITROGEN = 7, AROMATIC = BASIN_BOND_AROMATIC };
+enum { CHUNK = 64, MAX_NODES = 100000000 }; /* graphs predicted at once; nodes of all of them */
 
-/* One graph with its plan. */
-typedef struct lens {
-    basin_graphs_model *model;
-    basin_graphs_input input;
-    basin_graphset_batch data;
-    basin_graph *graph;
-    basin_params params;
-    basin_graph_net net;
-    basin_graph_net_batch batch;
-    basin_graph_net_view view;
-    basin_expr pick, hide, output, score;
-    basin_plan *plan;
-    basin_graphs_scratch scratch;
-    basin_line line[PATHS]; /* node features, positions, edges; NULL inputs: there is none */
-} lens;
+/* Another graph: the whole; without node or branch `at`; with carbon there; without edge `at`. */
+typedef struct variant {
+    enum { WHOLE, BRANCH, CARBONISED, NODE, EDGE } kind;
+    int32_t at;
+} variant;
 
-static void lens_close(lens *l) {
-    basin_plan_free(l->plan);
-    if (l->graph) basin_params_free(&l->params);
-    basin_graph_free(l->graph);
-    basin_graphset_batch_free(&l->data);
-    basin_graphs_input_free(&l->input);
-    basin_line_free(l->line, PATHS);
-    free(l->scratch.data);
+typedef struct subject {
+    const basin_graphset *set;
+    bool molecule;
+    int64_t nodes, first, edge, end; /* edges are those from `edge` to `end` - 1 */
+    int32_t *parent; /* [nodes] in branches: the atom that it hangs on; -1: of the frame */
+    int32_t *order;  /* [branched] atoms of branches, the outermost first */
+    int64_t branched;
+    variant *variant;
+    int64_t variants;
+    double *change; /* [variants] of the output, from the variant to the whole */
+} subject;
+
+static void subject_free(subject *s) { BASIN_FREE(s->parent, s->variant, s->change); }
+
+static const int32_t *atom_of(const subject *s, int64_t i) {
+    return s->set->node_label + BASIN_ATOM_LABELS * (s->first + i);
 }
 
-/* ---- the plan ---- */
+/* ---- molecules ---- */
 
-/* For classes, the log odds: `pick` is 1 at the class in question, `hide` removes it, and outputs
- * that are not classes, from the sum over the others. */
-static void build_score(lens *l) {
-    basin_shape cells = BASIN_SHAPE(1, l->model->outputs);
-    l->pick = basin_input(l->graph, "pick", cells);
-    l->score = basin_sum_all(basin_mul(l->pick, l->output));
-    if (l->model->target == BASIN_GRAPHS_VALUES) return;
-    l->hide = basin_input(l->graph, "hide", cells);
-    basin_expr others = basin_logsumexp(basin_add(l->output, l->hide), -1);
-    l->score = basin_sub(l->score, basin_sum_all(others));
-}
-
-static void build(lens *l) {
-    basin_graph_net_config config = basin_graphs_model_config(l->model, NULL);
-    const basin_graphset_batch *b = &l->data;
-    if (basin_graph_net_declare(&l->net, &l->params, &config)) return;
-    basin_graph_net_inputs(&l->batch, &l->net, l->graph, 1, b->nodes, b->pairs.pairs);
-    basin_graph_net_inspect(&l->view, &l->net, &l->batch);
-    l->output = basin_graph_net_forward(&l->net, &l->batch);
-    if (l->output) build_score(l);
-}
-
-/* An edge is a pair that is not of the CLS: neither among its own, nor the first of a node. */
-static bool is_edge(const basin_graphset_batch *b, int64_t query, int64_t pair) {
-    return query > 0 && pair > b->pairs.row[query];
-}
-
-/* From a blank graph: features of nodes, positions of all tokens but the CLS, and features of pairs
- * that are edges. */
-static basin_status open_lines(lens *l, basin_error *error) {
-    const basin_graphset_batch *b = &l->data;
-    const basin_expr input[PATHS] = {l->batch.nodes, l->batch.positions, l->batch.edge_features};
-    const float *own[PATHS] = {b->feature, b->position, b->edge_feature};
-    for (int i = 0; i < PATHS; i++) {
-        basin_line *line = &l->line[i];
-        if (!input[i]) continue;
-        BASIN_TRY(basin_line_open(line, input[i], 1, error));
-        line->slope = basin_grad(l->score, input[i]);
-        memcpy(line->own, own[i], (size_t)line->cells * sizeof *line->own);
-        int64_t columns = basin_expr_shape(input[i]).dim[1];
-        if (i == 1) memcpy(line->base, line->own, (size_t)columns * sizeof *line->base);
-        for (int64_t t = 0; t < b->tokens && i == 2; t++)
-            for (int64_t p = b->pairs.row[t]; p < b->pairs.row[t + 1]; p++)
-                if (!is_edge(b, t, p))
-                    memcpy(line->base + p * columns, line->own + p * columns,
-                           (size_t)columns * sizeof *line->base);
+/* Takes away atoms with one neighbour until there are none. */
+static basin_status find_frame(subject *s, basin_error *error) {
+    const int32_t *end = s->set->edge;
+    int64_t listed = 0;
+    BASIN_SCRATCH(int32_t, degree, s->nodes, what, error);
+    for (int64_t e = s->edge; e < s->end; e++) degree[end[2 * e]]++;
+    for (int32_t i = 0; i < s->nodes; i++) {
+        s->parent[i] = -1;
+        if (degree[i] == 1) s->order[listed++] = i;
+    }
+    for (int64_t at = 0; at < listed; at++) {
+        int32_t v = s->order[at];
+        if (degree[v] != 1) continue; /* the last of a chain */
+        for (int64_t e = s->edge; e < s->end && s->parent[v] < 0; e++) {
+            int32_t to = end[2 * e + 1];
+            if (end[2 * e] != v || s->parent[to] >= 0) continue;
+            s->parent[v] = to;
+            if (--degree[to] == 1) s->order[listed++] = to;
+        }
+        degree[v] = 0;
+        s->order[s->branched++] = v;
     }
     return BASIN_OK;
 }
 
-static basin_status make_plan(lens *l, basin_error *error) {
-    basin_expr output[3 + PATHS + 4];
-    int outputs = 0;
-    l->graph = basin_graph_new();
-    if (!l->graph) return basin_fail_memory(error, "an explanation");
-    basin_params_begin(&l->params, l->graph);
-    build(l);
-    if (!basin_graph_error(l->graph)) BASIN_TRY(open_lines(l, error));
-    BASIN_TRY(basin_graph_check(l->graph, error));
-    output[outputs++] = l->score;
-    output[outputs++] = l->output;
-    for (int i = 0; i < PATHS; i++)
-        if (l->line[i].input) output[outputs++] = l->line[i].slope;
-    if (l->view.share) output[outputs++] = l->view.share;
-    for (int i = 0; i < 3; i++)
-        if (l->view.energy[i]) output[outputs++] = l->view.energy[i];
-    basin_plan_spec spec = {.output = output, .outputs = outputs};
-    return basin_plan_new(&l->plan, l->model->store, &spec, error);
+static bool is_beyond(const subject *s, int32_t atom, int32_t branch) {
+    while (atom >= 0 && atom != branch) atom = s->parent[atom];
+    return atom == branch;
 }
 
-static basin_status write_choice(lens *l, int64_t column, basin_error *error) {
-    const basin_graphs_model *m = l->model;
-    BASIN_SCRATCH(float, pick, 2 * m->outputs, "an explanation", error);
-    float *hide = pick + m->outputs;
-    pick[column] = 1;
-    for (int64_t c = 0; c < m->outputs; c++) hide[c] = c == column || c >= m->classes ? -1e9f : 0;
-    BASIN_TRY(basin_values_write(l->plan, l->pick, pick, BASIN_F32, error));
-    return basin_values_write(l->plan, l->hide, hide, BASIN_F32, error);
+static int32_t order_of(int32_t label) { return label > AROMATIC ? 2 : label; }
+
+/* Hydrogens of a carbon in place of a hetero atom of the frame; -1: it would be another ring. */
+static int32_t carbon_hydrogens(const subject *s, int32_t i) {
+    const int32_t *a = atom_of(s, i);
+    int32_t degree = 0, valence = 0;
+    for (int64_t e = s->edge; e < s->end; e++)
+        if (s->set->edge[2 * e] == i) degree++, valence += order_of(s->set->edge_label[e]);
+    if (a[0] == CARBON || !degree) return -1;
+    if (a[3] == 1) return a[0] == NITROGEN && !a[1] && !a[2] && degree == 2 ? 1 : -1;
+    return valence <= 4 ? 4 - valence : -1;
 }
 
-static basin_status lens_open(lens *l, basin_graphs_model *model, const basin_graphset *set,
-                              int64_t graph, basin_error *error) {
-    const basin_graphs_settings *s = &model->settings;
-    *l = (lens){.model = model};
-    BASIN_TRY(basin_graphs_input_begin(&l->input, s, set, graph, 1, error));
-    if (basin_graphset_resized(&l->input.set, graph))
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "graph %lld is cut or padded by max_nodes or sinks of the model; needs "
-                          "one that is not",
-                          (long long)graph);
-    BASIN_TRY(
-        basin_graphs_input_match(&l->input, model, basin_graphs_path(NULL, set), false, error));
-    BASIN_TRY(basin_graphs_input_place(&l->input, s, graph, 1, error));
-    BASIN_TRY(basin_graphset_batch_fill(&l->data, &l->input.set, &model->encoding,
-                                        &l->input.positions, &graph, 1, false, 0, 0, error));
-    BASIN_TRY(make_plan(l, error));
-    return basin_graphs_batch_write(l->plan, &l->batch, &l->data, &l->scratch, error);
+/* Hydrogen at the atom that a branch hung on; two opposite charges at the bond go. */
+static void put_hydrogen(int32_t *to, const subject *s, int32_t branch) {
+    int32_t bond = 0;
+    for (int64_t e = s->edge; e < s->end; e++)
+        if (s->set->edge[2 * e] == branch && s->set->edge[2 * e + 1] == s->parent[branch])
+            bond = s->set->edge_label[e];
+    bool pair = to[1] > 0 && atom_of(s, branch)[1] < 0;
+    to[1] -= pair, to[2] += order_of(bond) - pair;
+    if (to[2] < 0) to[2] = 0;
+    if (to[3] > 1) to[3] = 0; /* a centre no more */
 }
 
-static basin_status read_score(double *score, void *context, basin_error *error) {
-    lens *l = context;
-    (void)error;
-    *score = basin_plan_scalar(l->plan, l->score);
+/* ---- which other graphs ---- */
+
+static void add(subject *s, int kind, int64_t at) {
+    s->variant[s->variants].kind = kind;
+    s->variant[s->variants++].at = (int32_t)at;
+}
+
+/* The edge that goes back; NULL: none does. */
+static const int32_t *reverse_of(const subject *s, const int32_t *edge) {
+    const int32_t back[2] = {edge[1], edge[0]};
+    return bsearch(back, s->set->edge + 2 * s->edge, (size_t)(s->end - s->edge), sizeof back,
+                   basin_compare_ends);
+}
+
+static basin_status list_variants(subject *s, basin_error *error) {
+    int64_t all = 1 + s->nodes + s->end - s->edge;
+    BASIN_TRY(BASIN_NEW(&s->variant, all, what, error));
+    BASIN_TRY(BASIN_NEW(&s->change, all, what, error));
+    add(s, WHOLE, 0);
+    for (int64_t i = 0; i < s->branched; i++) add(s, BRANCH, s->order[i]);
+    for (int32_t i = 0; i < s->nodes; i++)
+        if (!s->molecule || (s->parent[i] < 0 && carbon_hydrogens(s, i) >= 0))
+            add(s, s->molecule ? CARBONISED : NODE, i);
+    for (int64_t e = s->edge; e < s->end && !s->molecule; e++) {
+        const int32_t *edge = s->set->edge + 2 * e;
+        if (edge[0] < edge[1] || !reverse_of(s, edge)) add(s, EDGE, e - s->edge);
+    }
+    if (s->variants * s->nodes <= MAX_NODES) return BASIN_OK;
+    return basin_fail(
+        error, BASIN_UNSUPPORTED,
+        "an explanation predicts %lld graphs of %lld nodes; expected at most %d nodes "
+        "in all",
+        (long long)s->variants, (long long)s->nodes, MAX_NODES);
+}
+
+/* ---- making and predicting them ---- */
+
+/* Room for CHUNK copies of the graph. */
+typedef struct copies {
+    basin_graphset_arrays a;
+    int64_t *nodes, *from, *to, atoms;
+    int32_t *label, *edge_label, *now; /* `now` [nodes] numbers in the copy */
+    float *attribute, *edge_attribute;
+} copies;
+
+static void copies_free(copies *c) {
+    BASIN_FREE(c->nodes, c->from, c->to, c->label, c->edge_label, c->now, c->attribute,
+               c->edge_attribute);
+}
+
+static basin_status copies_new(copies *c, const subject *s, basin_error *error) {
+    const basin_graphset *set = s->set;
+    int64_t nodes = CHUNK * s->nodes + 1, edges = CHUNK * (s->end - s->edge) + 1;
+    BASIN_TRY(BASIN_NEW_RAW(&c->nodes, CHUNK, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&c->from, edges, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&c->to, edges, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&c->now, s->nodes + 1, what, error));
+    c->a.node_labels = set->node_labels, c->a.edge_labels = set->edge_labels;
+    c->a.node_attributes = set->node_attributes, c->a.edge_attributes = set->edge_attributes;
+    if (set->node_labels)
+        BASIN_TRY(BASIN_NEW_RAW(&c->label, nodes * set->node_labels, what, error));
+    if (set->edge_labels)
+        BASIN_TRY(BASIN_NEW_RAW(&c->edge_label, edges * set->edge_labels, what, error));
+    if (set->node_attributes)
+        BASIN_TRY(BASIN_NEW_RAW(&c->attribute, nodes * set->node_attributes, what, error));
+    if (set->edge_attributes)
+        BASIN_TRY(BASIN_NEW_RAW(&c->edge_attribute, edges * set->edge_attributes, what, error));
+    c->a.nodes = c->nodes, c->a.from = c->from, c->a.to = c->to, c->a.molecules = s->molecule;
+    c->a.node_label = c->label, c->a.edge_label = c->edge_label;
+    c->a.node_attribute = c->attribute, c->a.edge_attribute = c->edge_attribute;
     return BASIN_OK;
 }
 
-static double allowed(double way) { return 2e-3 * fabs(way) + 1e-4; }
+static void copy_row(void *to, int64_t row, const void *from, int64_t at, int64_t columns) {
+    if (columns)
+        memcpy((char *)to + 4 * row * columns, (const char *)from + 4 * at * columns,
+               4 * (size_t)columns);
+}
+
+static bool keeps_edge(const subject *s, const variant *v, int64_t e) {
+    const int32_t *own = s->set->edge + 2 * e, *gone = s->set->edge + 2 * (s->edge + v->at);
+    bool same = own[0] == gone[0] && own[1] == gone[1],
+         back = own[0] == gone[1] && own[1] == gone[0];
+    return v->kind != EDGE || !(same || back);
+}
+
+static void put_copy(copies *c, const subject *s, const variant *v) {
+    const basin_graphset *set = s->set;
+    int64_t begin = c->atoms;
+    for (int32_t i = 0; i < s->nodes; i++) {
+        bool gone = v->kind == NODE ? i == v->at : v->kind == BRANCH && is_beyond(s, i, v->at);
+        c->now[i] = gone ? -1 : (int32_t)c->atoms;
+        if (gone) continue;
+        copy_row(c->label, c->atoms, set->node_label, s->first + i, set->node_labels);
+        copy_row(c->attribute, c->atoms++, set->node_attribute, s->first + i, set->node_attributes);
+    }
+    for (int64_t e = s->edge; e < s->end; e++) {
+        int32_t a = c->now[set->edge[2 * e]], b = c->now[set->edge[2 * e + 1]];
+        if (a < 0 || b < 0 || !keeps_edge(s, v, e)) continue;
+        c->from[c->a.edges] = a, c->to[c->a.edges] = b;
+        copy_row(c->edge_label, c->a.edges, set->edge_label, e, set->edge_labels);
+        copy_row(c->edge_attribute, c->a.edges++, set->edge_attribute, e, set->edge_attributes);
+    }
+    c->nodes[c->a.graphs++] = c->atoms - begin;
+    if (v->kind == BRANCH)
+        put_hydrogen(c->label + BASIN_ATOM_LABELS * (int64_t)c->now[s->parent[v->at]], s, v->at);
+    if (v->kind != CARBONISED) return;
+    int32_t *to = c->label + BASIN_ATOM_LABELS * (int64_t)c->now[v->at];
+    to[0] = CARBON, to[1] = 0, to[2] = carbon_hydrogens(s, v->at), to[3] = to[3] == 1;
+}
+
+/* Log-odds of probabilities, or values. */
+static double scored(const basin_graphs_model *m, double p) {
+    if (m->target == BASIN_GRAPHS_VALUES && !m->binary) return p;
+    return log(fmax(p, 1e-12) / fmax(1 - p, 1e-12));
+}
+
+static basin_status predict_all(basin_graphs_explanation *e, subject *s, basin_graphs_model *model,
+                                basin_error *error) {
+    int64_t columns = basin_graphs_columns(model);
+    BASIN_AT_EXIT(copies_free) copies c = {.atoms = 0};
+    BASIN_SCRATCH(float, output, CHUNK *columns, what, error);
+    BASIN_TRY(copies_new(&c, s, error));
+    for (int64_t at = 0, now; at < s->variants; at += now) {
+        BASIN_AT_EXIT(basin_graphset_free) basin_graphset made = {0};
+        now = basin_int_min(CHUNK, s->variants - at);
+        c.atoms = c.a.graphs = c.a.edges = 0;
+        for (int64_t k = 0; k < now; k++) put_copy(&c, s, &s->variant[at + k]);
+        BASIN_TRY(basin_graphset_from_arrays(&made, &c.a, error));
+        basin_graphs_data data = {.set = &made};
+        BASIN_TRY(basin_graphs_predict(&(basin_graphs_predict_result){.output = output}, model,
+                                       &data, NULL, error));
+        if (!at) e->output = scored(model, (double)output[e->column]);
+        for (int64_t k = 0; k < now; k++)
+            s->change[at + k] = e->output - scored(model, (double)output[k * columns + e->column]);
+    }
+    return BASIN_OK;
+}
+
+/* ---- what nodes and edges add ---- */
+
+/* What the model knows without looking at a molecule. */
+static double usual_of(const basin_graphs_model *m, int64_t column) {
+    if (m->target == BASIN_GRAPHS_VALUES && !m->binary) return m->target_mean[column];
+    return m->near.count ? (double)m->near.weight[m->near.count * m->outputs + column] : 0.5;
+}
+
+static void share_out(basin_graphs_explanation *e, const subject *s) {
+    int64_t carbons = 0, frame = 0;
+    double rest = e->output - e->blank;
+    for (int64_t k = 0; k < s->variants; k++) {
+        int32_t at = s->variant[k].at, parent = s->molecule ? s->parent[at] : -1;
+        double change = s->change[k];
+        if (s->variant[k].kind == EDGE) {
+            const int32_t *edge = s->set->edge + 2 * s->edge, *back = reverse_of(s, edge + 2 * at);
+            e->edge[at] = back ? change / 2 : change;
+            if (back) e->edge[(back - edge) / 2] = change / 2;
+        } else if (s->variant[k].kind != WHOLE) {
+            e->node[at] += change;
+            if (parent >= 0 && s->parent[parent] >= 0) e->node[parent] -= change;
+        }
+    }
+    for (int32_t i = 0; i < s->nodes && s->molecule; i++) {
+        frame += s->parent[i] < 0, carbons += s->parent[i] < 0 && carbon_hydrogens(s, i) < 0;
+        rest -= e->node[i];
+    }
+    for (int32_t i = 0; i < s->nodes && s->molecule; i++)
+        if (s->parent[i] < 0 && (!carbons || carbon_hydrogens(s, i) < 0))
+            e->node[i] += rest / (double)(carbons ? carbons : frame);
+}
 
 /* ---- the explanation ---- */
 
-static basin_status read_output(basin_tensor *all, lens *l, basin_expr output, basin_error *error) {
-    BASIN_TRY(basin_tensor_new(all, BASIN_F64, basin_expr_shape(output), error));
-    return basin_plan_read(all, l->plan, output, error);
+static basin_status open_subject(subject *s, basin_graphs_explanation *e, const basin_graphset *set,
+                                 basin_error *error) {
+    s->set = set, s->nodes = e->nodes, s->first = set->node_start[e->graph];
+    s->edge = set->edge_start[e->graph], s->end = set->edge_start[e->graph + 1];
+    s->molecule = set->line && set->node_labels == BASIN_ATOM_LABELS && set->edge_labels == 1 &&
+                  !set->node_attributes;
+    BASIN_TRY(BASIN_NEW(&s->parent, 2 * s->nodes, what, error));
+    s->order = s->parent + s->nodes;
+    if (s->molecule) BASIN_TRY(find_frame(s, error));
+    return list_variants(s, error);
 }
 
-/* Adds a [tokens] output to the nodes. */
-static basin_status add_tokens(double *to, lens *l, basin_expr output, basin_error *error) {
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor all = {0};
-    if (!output) return BASIN_OK;
-    BASIN_TRY(read_output(&all, l, output, error));
-    for (int64_t t = 1; t < l->data.tokens; t++) to[t - 1] += ((const double *)all.data)[t];
-    return BASIN_OK;
-}
-
-/* The pairs of the CLS token are the first, with itself or not. */
-static basin_status read_attention(basin_graphs_explanation *e, lens *l, basin_error *error) {
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor all = {0};
-    const basin_pairs *pairs = &l->data.pairs;
-    if (!l->view.share) return BASIN_OK;
-    BASIN_TRY(read_output(&all, l, l->view.share, error));
-    for (int32_t p = 0; p < pairs->row[1]; p++)
-        if (pairs->key[p] > 0) e->attention[pairs->key[p] - 1] = ((const double *)all.data)[p];
-    return BASIN_OK;
-}
-
-/* What row `row` of an input adds. */
-static double added(const lens *l, int which, int64_t row) {
-    const basin_line *line = &l->line[which];
-    if (!line->input) return 0;
-    int64_t columns = basin_expr_shape(line->input).dim[1];
-    return basin_line_moves(line, line->sum, row * columns, (row + 1) * columns);
-}
-
-static void collect(basin_graphs_explanation *e, const lens *l, double unit) {
-    const basin_graphset_batch *b = &l->data;
-    const basin_graphset *set = &l->input.set;
-    int64_t edge = 0, at = set->edge_start[e->graph];
-    e->missed = e->output - e->blank;
-    for (int64_t n = 0; n < e->nodes; n++) {
-        e->node[n] = unit * (added(l, 0, n) + added(l, 1, n + 1));
-        e->missed -= e->node[n];
-    }
-    for (int64_t t = 0; t < b->tokens; t++)
-        for (int64_t p = b->pairs.row[t]; p < b->pairs.row[t + 1]; p++)
-            if (is_edge(b, t, p)) { /* a pair that is not an edge counts for its node */
-                double *to = basin_graphset_is_edge(set, at++) ? &e->edge[edge++] : &e->node[t - 1];
-                double own = unit * added(l, 2, p);
-                *to += own, e->missed -= own;
-            }
-}
-
-static basin_status explain(basin_graphs_explanation *e, lens *l, int64_t column,
-                            basin_error *error) {
-    const basin_graphs_model *m = l->model;
-    bool values = m->target == BASIN_GRAPHS_VALUES;
-    int64_t columns = basin_graphs_columns(m);
-    double ends[2], all = 1;
-    basin_quadrature how = {.allowed = allowed,
-                            .max_pieces = m->settings.implicit ? MAX_IMPLICIT : MAX_HALVED};
-    basin_lines lines = {l->line, PATHS, l->plan, 1, read_score, l};
+/* Sets e->predicted and the column: where it is open, the likeliest class or the first value. */
+static basin_status predict(basin_graphs_explanation *e, int64_t column, basin_graphs_model *model,
+                            const basin_graphset *set, basin_error *error) {
+    int64_t value = 0, columns = basin_graphs_columns(model);
+    BASIN_SCRATCH(float, output, columns, what, error);
+    basin_graphs_data data = {.set = set, .graph = &e->graph, .graphs = 1};
+    basin_graphs_predict_result result = {.output = output, .class_value = &value};
     if (column >= columns)
         return basin_fail(error, BASIN_BAD_VALUE, "column %lld; the model has %lld",
                           (long long)column, (long long)columns);
-    e->column = column < 0 ? 0 : column; /* of values the first */
-    BASIN_TRY(write_choice(l, e->column, error));
-    BASIN_TRY(basin_lines_run(&lines, &all, ends, error)); /* of the graph itself: */
-    double unit = values ? m->target_scale[e->column] : 1,
-           mean = values ? m->target_mean[e->column] : 0;
-    BASIN_TRY(read_attention(e, l, error));
-    for (int i = 0; i < 3; i++) BASIN_TRY(add_tokens(e->energy, l, l->view.energy[i], error));
-    e->has_energy = l->view.energy[0] || l->view.energy[1];
-    BASIN_TRY(basin_lines_integrate(ends, &lines, &how, error));
-    e->blank = ends[0] * unit + mean, e->output = ends[1] * unit + mean;
-    collect(e, l, unit);
-    return BASIN_OK;
-}
-
-/* One block holds all numbers. */
-static basin_status reserve(basin_graphs_explanation *e, const basin_graphset *set, int64_t graph,
-                            basin_error *error) {
-    e->graph = graph;
-    e->nodes = set->node_start[graph + 1] - set->node_start[graph];
-    e->edges = set->edge_start[graph + 1] - set->edge_start[graph];
-    BASIN_TRY(BASIN_NEW(&e->node, 4 * e->nodes + e->edges, "an explanation", error));
-    e->edge = e->node + e->nodes, e->attention = e->edge + e->edges;
-    e->energy = e->attention + e->nodes, e->memory = e->energy + e->nodes;
-    return BASIN_OK;
-}
-
-/* Adds a member's explanation, weighted by its share. */
-static basin_status add_member(basin_graphs_explanation *e, basin_graphs_model *model,
-                               const basin_graphset *set, int64_t member, int64_t column,
-                               basin_error *error) {
-    double share = 1 / (double)model->members;
-    BASIN_AT_EXIT(lens_close) lens l = {0};
-    BASIN_AT_EXIT(basin_graphs_explanation_free) basin_graphs_explanation own = {0};
-    BASIN_TRY(reserve(&own, set, e->graph, error));
-    BASIN_TRY(basin_graphs_take_member(model, member, error));
-    BASIN_TRY(lens_open(&l, model, set, e->graph, error));
-    BASIN_TRY(explain(&own, &l, column, error));
-    e->column = own.column, e->has_energy = own.has_energy;
-    e->output += share * own.output, e->blank += share * own.blank, e->missed += share * own.missed;
-    for (int64_t i = 0; i < 4 * e->nodes + e->edges; i++) e->node[i] += share * own.node[i];
-    return BASIN_OK;
-}
-
-/* Sets e->predicted and, where it is open, the column: the class that the members' mean predicts.
- */
-static basin_status predict(basin_graphs_explanation *e, int64_t *column, basin_graphs_model *model,
-                            const basin_graphset *set, basin_error *error) {
-    int64_t value = 0, columns = basin_graphs_columns(model);
-    BASIN_SCRATCH(float, output, columns, "an explanation", error);
-    basin_graphs_data data = {.set = set, .graph = &e->graph, .graphs = 1};
-    basin_graphs_predict_result result = {.output = output, .class_value = &value};
     BASIN_TRY(basin_graphs_predict(&result, model, &data, NULL, error));
-    if (*column < 0 && model->target == BASIN_GRAPHS_CLASSES)
-        *column = basin_graphs_class_number(model, value);
-    if (*column < columns) e->predicted = (double)output[*column < 0 ? 0 : *column];
+    e->column = column >= 0                             ? column
+                : model->target == BASIN_GRAPHS_CLASSES ? basin_graphs_class_number(model, value)
+                                                        : 0;
+    e->predicted = (double)output[e->column];
     return BASIN_OK;
 }
 
-static basin_status explain_graph(basin_graphs_explanation *e, basin_graphs_model *model,
-                                  const basin_graphset *set, int64_t graph, int64_t column,
-                                  basin_error *error) {
+static basin_status explain(basin_graphs_explanation *e, basin_graphs_model *model,
+                            const basin_graphset *set, int64_t graph, int64_t column,
+                            basin_error *error) {
+    BASIN_AT_EXIT(subject_free) subject s = {.set = set};
     if (model->target == BASIN_GRAPHS_NODE_CLASSES)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "the model predicts classes of nodes; expected a model of graphs");
     if (graph < 0 || graph >= set->graphs)
         return basin_fail(error, BASIN_BAD_VALUE, "graph %lld; expected 0 to %lld",
                           (long long)graph, (long long)set->graphs - 1);
-    BASIN_TRY(reserve(e, set, graph, error));
-    BASIN_TRY(predict(e, &column, model, set, error));
-    if (set->line && set->node_labels == 4 && set->edge_labels == 1 && !set->node_attributes)
-        return column < basin_graphs_columns(model)
-                   ? basin_graphs_substitute(e, model, set, column < 0 ? 0 : column, error)
-                   : basin_fail(error, BASIN_BAD_VALUE, "column %lld; the model has %lld",
-                                (long long)column, (long long)basin_graphs_columns(model));
-    for (int64_t k = 0; k < model->members; k++)
-        BASIN_TRY(add_member(e, model, set, k, column, error));
-    BASIN_TRY(basin_graphs_near_explain(e, model, set, error));
-    return basin_graphs_take_member(model, 0, error);
+    e->graph = graph;
+    e->nodes = set->node_start[graph + 1] - set->node_start[graph];
+    e->edges = set->edge_start[graph + 1] - set->edge_start[graph];
+    BASIN_TRY(BASIN_NEW(&e->node, e->nodes + e->edges, what, error));
+    e->edge = e->node + e->nodes;
+    BASIN_TRY(predict(e, column, model, set, error));
+    BASIN_TRY(open_subject(&s, e, set, error));
+    BASIN_TRY(predict_all(e, &s, model, error));
+    e->blank = s.molecule ? scored(model, usual_of(model, e->column)) : NAN;
+    share_out(e, &s);
+    return BASIN_OK;
 }
 
 basin_status basin_graphs_explain(basin_graphs_explanation *explanation, basin_graphs_model *model,
                                   const basin_graphset *set, int64_t graph, int64_t column,
                                   basin_error *error) {
     *explanation = (basin_graphs_explanation){0};
-    BASIN_TRY_OR(explain_graph(explanation, model, set, graph, column, error),
+    BASIN_TRY_OR(explain(explanation, model, set, graph, column, error),
                  basin_graphs_explanation_free(explanation));
     return BASIN_OK;
 }

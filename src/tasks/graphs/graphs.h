@@ -26,9 +26,6 @@
       .absent = "on", .needs = "attention=on")                                                     \
     X(INTEGER, max_nodes, "N", 0, 1 << 20,                                                         \
       "Use only the first N nodes of a graph, as the paper cuts at 500; 0: all.", .absent = "0")   \
-    X(INTEGER, sinks, "N", 0, 4096,                                                                \
-      "Pad graphs to N nodes by sinks, which attend to the nodes and not the other way; 0: none.", \
-      .absent = "0", .needs = "attention=on")                                                      \
     X(SWITCH, raw, "Labels as plain numbers, not one-hot.")                                        \
     X(SWITCH, stereo, "Tables of molecules: labels of stereochemistry.", .absent = "off")          \
     X(SWITCH, as_is,                                                                               \
@@ -52,20 +49,10 @@
     X(INTEGER, blocks, "S", 1, BASIN_MAX_BLOCKS, "Blocks, each with its own weights.")             \
     X(REAL, noise, "X", 0, 1e3, "Noise of the descent in training; with implicit none.",           \
       .needs = "implicit=off")                                                                     \
-    X(REAL, step_dropout, "X", 0, 0.99, "Dropout of the steps of the descent in training.",        \
-      .absent = "0", .needs = "implicit=off")                                                      \
-    X(CHOICE, norm, BASIN_CHOICES("layer", "rms", "graph"),                                        \
-      "The norm of tokens in the energy: of each token; the same without its mean; or of each "    \
-      "feature over the nodes of a graph.",                                                        \
+    X(CHOICE, norm, BASIN_CHOICES("layer", "graph"),                                               \
+      "The norm of tokens in the energy: of each token, or of each feature over the nodes of a "   \
+      "graph.",                                                                                    \
       .absent = "layer")                                                                           \
-    X(CHOICE, residual, BASIN_CHOICES("block", "none", "initial", "jumping"),                      \
-      "What a block hands on: its end; how far it moved; its end, a learnt part of the way back "  \
-      "to the first tokens; or its end, and the head reads the sum over blocks.",                  \
-      .absent = "block")                                                                           \
-    X(SWITCH, degree_scalers,                                                                      \
-      "Learnt factors, by the logarithm of a node's degree and one over "                          \
-      "it, of what it receives of its neighbours.",                                                \
-      .absent = "off", .needs = "attention=on,couplings!=0,neighbour_heads!=0")                    \
     X(SWITCH, mix, "Mixing of heads, as in the published code.", .needs = "attention=on")          \
     X(CHOICE, adjacency, BASIN_CHOICES("auto", "conv", "bilinear", "edges", "none", "bias"),       \
       "The factor of an edge's scores: the paper's convolution, which depends on the order of "    \
@@ -81,8 +68,6 @@
     X(SWITCH, norm_head, "A layer norm before the head.")                                          \
     X(REAL, dropout, "X", -1, 0.99, "Dropout in the head; -1: 0.2 for classes, 0 for values.")     \
     X(SWITCH, reconstruct, "Also reconstruct the edge features.")                                  \
-    X(SWITCH, reconstruct_all, "All of an edge's features; off: only the first.", .absent = "on",  \
-      .needs = "reconstruct=on")                                                                   \
     X(SWITCH, all_pairs, "Over all pairs, with 0 for those without an edge, as published.",        \
       .absent = "off", .needs = "reconstruct=on")                                                  \
     X(REAL, query_deviation, "X", 0, 100, "Deviation of first attention weights; 0: 1 / sqrt(D).", \
@@ -99,10 +84,6 @@
       "Models of other seeds and validation parts, whose outputs are averaged; 0: 5 for "          \
       "classes of molecules, 3 for their values, else 1.",                                         \
       .absent = "1")                                                                               \
-    X(INTEGER, best_of, "N", 0, BASIN_MAX_MEMBERS,                                                 \
-      "Train N runs of other seeds and keep the one that is best on validation graphs, as the "    \
-      "paper does; 0: one run, or members.",                                                       \
-      .absent = "0")                                                                               \
     X(SWITCH, near,                                                                                \
       "For molecules, and for classes of graphs with node labels: remember "                       \
       "training graphs beside the network.",                                                       \
@@ -202,9 +183,6 @@ basin_status basin_graphs_model_new(basin_graphs_model **model,
 basin_status basin_graphs_model_read(basin_graphs_model **model, const basin_bundle *bundle,
                                      const basin_graphs_settings *settings, basin_backend *backend,
                                      basin_error *error);
-/* The settings that a file has. */
-basin_status basin_graphs_settings_read(basin_graphs_settings *settings, const basin_bundle *bundle,
-                                        basin_error *error);
 /* The model's number of a class; -1: it has none. */
 int32_t basin_graphs_class_number(const basin_graphs_model *model, int64_t value);
 /* Takes the classes of a set instead of the model's, where these lack one of them. */
@@ -299,16 +277,7 @@ basin_status basin_graphs_near_fit(basin_graphs_model *model, const basin_graphs
 basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *at,
                                    const basin_graphs_model *model, const basin_graphset *set,
                                    const int64_t *graph, int64_t count, basin_error *error);
-/* What each node contributes to its prediction for column e->column. */
-basin_status basin_graphs_near_explain(basin_graphs_explanation *e, const basin_graphs_model *model,
-                                       const basin_graphset *set, basin_error *error);
 void basin_graphs_near_free(basin_graphs_near *near);
-
-/* ---- substitute.c ---- */
-
-/* Explains a molecule, whose sizes and prediction `e` has already. */
-basin_status basin_graphs_substitute(basin_graphs_explanation *e, basin_graphs_model *model,
-                                     const basin_graphset *set, int64_t column, basin_error *error);
 
 /* ---- calibrate.c ---- */
 
@@ -359,7 +328,7 @@ typedef struct basin_graphs_plan {
     basin_graph_net net;
     basin_graph_net_batch batch, judged; /* whose edges are reconstructed */
     basin_expr seed, target, weight, pair_weight, output, loss;
-    basin_graph_net_view view; /* of what is inside, for embeddings */
+    basin_expr embedding; /* or NULL */
     basin_expr
         side; /* of censored values: half their weight, negative where they are above; or NULL */
     basin_expr known; /* of values, [rows, C]: 0 where one is missing, so scaled that means stay */
@@ -384,7 +353,6 @@ typedef struct basin_graphs_plans {
     basin_graphs_model *model;
     const basin_run *run; /* training: whose memory plans must fit into; NULL: any */
     bool training;
-    bool noisy; /* scores: with the descent's noise, other numbers each time */
     basin_schedule schedule;
     float *embedding; /* where scores put what the head reads; it moves along; NULL: nowhere */
     struct {
@@ -392,7 +360,7 @@ typedef struct basin_graphs_plans {
     } need[BASIN_GRAPHS_NEEDS]; /* of a batch: tokens, pairs, all pairs */
     int64_t batch;              /* graphs at most */
     int64_t clock;
-    int64_t step; /* training: steps taken so far; noisy scores: batches */
+    int64_t step; /* of training, taken so far */
     basin_graphs_plan *plan[BASIN_GRAPHS_PLANS];
     size_t bytes;               /* of the largest plan so far */
     basin_graphs_plan *running; /* whose loss is still to be read */
@@ -400,11 +368,6 @@ typedef struct basin_graphs_plans {
     basin_graphset_batch data, all; /* with all pairs */
     basin_graphs_scratch scratch;
 } basin_graphs_plans;
-
-/* Writes a batch to the inputs of a plan, padded to their size. */
-basin_status basin_graphs_batch_write(basin_plan *plan, const basin_graph_net_batch *to,
-                                      const basin_graphset_batch *batch,
-                                      basin_graphs_scratch *scratch, basin_error *error);
 
 /* For batches of the given graphs; with a schedule for training, without (NULL) for scores. */
 void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *model,

@@ -135,15 +135,14 @@ basin_status basin_graphs_input_begin(basin_graphs_input *input,
                                       basin_error *error) {
     int64_t walks = settings->edge_walks;
     *input = (basin_graphs_input){.set = *set};
-    input->set.max_nodes = settings->max_nodes, input->set.sinks = settings->sinks;
+    input->set.max_nodes = settings->max_nodes;
     input->set.edge_dropout = settings->edge_dropout;
     for (int64_t g = 0; g < set->graphs && set->task == BASIN_GRAPHS_NODE_CLASSES; g++)
-        if (basin_graphset_resized(&input->set, g))
+        if (basin_graphset_nodes(&input->set, g) < set->node_start[g + 1] - set->node_start[g])
             return basin_fail(error, BASIN_UNSUPPORTED,
-                              "%s: graph %lld has %lld nodes: max_nodes or sinks would leave some "
-                              "without a class, or add some",
-                              set->name, (long long)g,
-                              (long long)basin_graphset_tokens(set, g) - 1);
+                              "%s: graph %lld has more than %lld nodes: max_nodes would leave some "
+                              "without a class",
+                              set->name, (long long)g, (long long)settings->max_nodes);
     bool wide = settings->reach > 1 && walks;
     if (set->edge_walks == walks && !wide) return BASIN_OK;
     if (set->edge_walks)

@@ -43,11 +43,10 @@ basin_graph_net_config basin_graphs_model_config(const basin_graphs_model *model
         .outputs = model->outputs,
         .blocks = (int)s->blocks,
         .block = {BASIN_BLOCK_OF(s), .mix = s->mix, .init_query = query, .init_memory = memory,
-                  .norm = !strcmp(s->norm, "rms") ? BASIN_NORM_RMS : BASIN_NORM_LAYER},
+                  .norm = BASIN_NORM_LAYER},
         .graph = {.couplings = s->couplings,
                   .neighbour_heads = s->neighbour_heads,
                   .pair_features = model->encoding.edge_features + s->pair_hidden,
-                  .degree_scalers = s->degree_scalers,
                   .graph_norm = !strcmp(s->norm, "graph")},
         .descent = {BASIN_DESCENT_OF(s), .recompute = s->recompute, .seed = seed,
                     .noise = seed && !s->implicit ? s->noise : 0},
@@ -59,10 +58,7 @@ basin_graph_net_config basin_graphs_model_config(const basin_graphs_model *model
         .drop = s->dropout >= 0 ? s->dropout
                 : classes       ? 0.2
                                 : 0,
-        .drop_step = s->step_dropout,
-        .reconstruct = s->reconstruct,
-        .reconstruct_first = !s->reconstruct_all,
-        .residual = (basin_residual)place_of(s->residual, "block none initial jumping")};
+        .reconstruct = s->reconstruct};
 }
 
 /* ---- making one ---- */
@@ -268,13 +264,6 @@ int64_t basin_graphs_epochs(const basin_graphs_settings *settings, const basin_g
 
 static basin_status check(const void *values, basin_error *error) {
     const basin_graphs_settings *s = values;
-    if (s->best_of > 1 && s->members > 1)
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "best_of is %lld and members %lld; expected only one of them",
-                          (long long)s->best_of, (long long)s->members);
-    if (s->blocks == 1 && !strcmp(s->residual, "initial"))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "residual is initial and blocks 1; expected at least two blocks");
     if (!s->attention && !s->hopfield)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "attention and hopfield are both off; at least one must be on");
@@ -601,7 +590,6 @@ basin_status basin_graphs_take_member(basin_graphs_model *model, int64_t member,
 }
 
 int64_t basin_graphs_members(const basin_graphs_settings *settings, const basin_graphset *set) {
-    if (settings->best_of > 1) return settings->best_of;
     bool values = set->task == BASIN_GRAPHS_VALUES && !set->binary;
     return settings->members ? settings->members : !set->line ? 1 : values ? 3 : 5;
 }
@@ -621,19 +609,10 @@ basin_status basin_graphs_write(const char *path, basin_graphs_model *model, bas
     return basin_bundle_write(path, bundle, error);
 }
 
-basin_status basin_graphs_settings_read(basin_graphs_settings *settings, const basin_bundle *bundle,
-                                        basin_error *error) {
-    BASIN_TRY(basin_settings_take(settings, &basin_graphs_task, bundle, error));
-    if (settings->reconstruct &&
-        !strstr(basin_bundle_meta(bundle, "basin.config"), "\"reconstruct_all\""))
-        settings->reconstruct_all = false; /* older files reconstruct only the first feature */
-    return BASIN_OK;
-}
-
 static basin_status fill_model(basin_graphs_model *m, const basin_bundle *bundle,
                                const basin_graphs_settings *settings, basin_error *error) {
     const char *path = basin_bundle_path(bundle), *data = basin_bundle_meta(bundle, "basin.data");
-    BASIN_TRY(basin_graphs_settings_read(&m->settings, bundle, error));
+    BASIN_TRY(basin_settings_take(&m->settings, &basin_graphs_task, bundle, error));
     if (!data)
         return basin_fail(error, BASIN_BAD_FILE, "%s: 'basin.data', the encoding, is absent", path);
     BASIN_TRY(read_data(m, data, path, error));

@@ -33,9 +33,7 @@ static void declare_adjacency(basin_graph_net *model, basin_params *params) {
             weight(params, "rank_w", BASIN_SHAPE(H, R, c->block.dim), (double)c->block.dim);
     model->adj_w = weight(params, "adj_w", BASIN_SHAPE(seen, H), (double)seen);
     model->adj_b = constant(params, "adj_b", BASIN_SHAPE(H), c->adjacency != BASIN_ADJACENCY_CONV);
-    if (c->reconstruct)
-        model->edge_w =
-            weight(params, "edge_w", BASIN_SHAPE(H, c->reconstruct_first ? 1 : P), (double)H);
+    if (c->reconstruct) model->edge_w = weight(params, "edge_w", BASIN_SHAPE(H, P), (double)H);
 }
 
 static void declare_head(basin_graph_net *model, basin_params *params) {
@@ -92,9 +90,6 @@ basin_status basin_graph_net_declare(basin_graph_net *model, basin_params *param
         char prefix[32];
         snprintf(prefix, sizeof prefix, "block%d.", i);
         basin_block_declare(&model->block[i], params, prefix, &block);
-        if (i && config->residual == BASIN_RESIDUAL_INITIAL)
-            model->initial[i] = basin_param_add(params, prefix, "initial", BASIN_SCALAR,
-                                                (basin_init){BASIN_INIT_CONSTANT, 0.1});
     }
     declare_head(model, params);
     return basin_model_status(params->graph);
@@ -202,39 +197,11 @@ basin_expr basin_graph_net_edges(const basin_graph_net *model, const basin_graph
     return basin_matmul(scale, model->edge_w);
 }
 
-/* The tokens before each block, and the energies after the last. */
-static void watch(basin_graph_net_view *view, const basin_block_bound *bound, basin_expr g,
-                  int number, int blocks) {
-    basin_expr one = basin_block_view_of(bound, g).share;
-    if (one) one = basin_scale(one, 1.0 / blocks);
-    if (one) view->share = number ? basin_add(view->share, one) : one;
-}
-
-static void look_at_end(basin_graph_net_view *view, const basin_block_bound *bound, basin_expr g) {
-    basin_block_view end = basin_block_view_of(bound, g);
-    for (int k = 0; k < 3; k++) view->energy[k] = end.energy[k];
-}
-
-/* Zeros a share of the numbers of a step, as dropout does. */
-static basin_expr drop_step(const void *context, basin_expr force, basin_expr x, basin_expr t) {
-    const basin_graph_net_config *c = context;
-    (void)x, (void)t;
-    return basin_dropout(force, c->drop_step, c->descent.seed);
-}
-
-static basin_expr descend(basin_graph_net_view *view, const basin_graph_net *model,
-                          const basin_graph_net_batch *batch) {
-    const basin_substep drops = {.move = drop_step, .context = &model->config};
-    basin_descent_spec spec = model->config.descent;
-    basin_residual residual = model->config.residual;
-    if (spec.seed && model->config.drop_step > 0 && !spec.implicit.on)
-        spec.substep = &drops, spec.substeps = 1;
+static basin_expr descend(const basin_graph_net *model, const basin_graph_net_batch *batch) {
     basin_expr x = embed(model, batch);
     basin_expr features = pair_features(model, batch);
     basin_expr scale = adjacency(model, batch, x, features);
-    basin_expr start = x, sum = x;
-    int blocks = model->config.blocks;
-    for (int i = 0; i < blocks; i++) {
+    for (int i = 0; i < model->config.blocks; i++) {
         basin_block_graph_inputs inputs = {.facts = model->block[i].we ? features : NULL,
                                            .features = features,
                                            .strength = batch->strength,
@@ -245,15 +212,9 @@ static basin_expr descend(basin_graph_net_view *view, const basin_graph_net *mod
                                    .scale = scale,
                                    .graph = &inputs};
         basin_energy energy = basin_block_energy(&bound);
-        if (model->initial[i]) x = basin_add(x, basin_mul(model->initial[i], basin_sub(start, x)));
-        if (view) watch(view, &bound, basin_energy_activation(&energy, x), i, blocks);
-        basin_expr from = x;
-        x = basin_descend(&energy, x, &spec, NULL);
-        if (view && i + 1 == blocks) look_at_end(view, &bound, basin_energy_activation(&energy, x));
-        if (residual == BASIN_RESIDUAL_NONE) x = basin_sub(x, from);
-        if (residual == BASIN_RESIDUAL_JUMPING) sum = basin_add(sum, x);
+        x = basin_descend(&energy, x, &model->config.descent, NULL);
     }
-    return residual == BASIN_RESIDUAL_JUMPING ? sum : x;
+    return x;
 }
 
 /* Zeros a share of the numbers and scales up the others; nothing without a seed. As basin_dropout,
@@ -288,23 +249,17 @@ static basin_expr read_graphs(const basin_graph_net *model, const basin_graph_ne
 }
 
 /* What the head reads: of each graph, or with BASIN_GRAPH_READOUT_NODES of each token. */
-static basin_expr read_tokens(const basin_graph_net *model, const basin_graph_net_batch *batch,
-                              basin_expr x) {
+basin_expr basin_graph_net_embed(const basin_graph_net *model, const basin_graph_net_batch *batch) {
     const basin_graph_net_config *c = &model->config;
+    basin_expr x = descend(model, batch);
     if (c->norm_head) x = basin_layernorm(x, model->head_gamma, model->head_delta, 1e-5);
     return c->read == BASIN_GRAPH_READOUT_NODES ? x : read_graphs(model, batch, x);
-}
-
-void basin_graph_net_inspect(basin_graph_net_view *view, const basin_graph_net *model,
-                             const basin_graph_net_batch *batch) {
-    *view = (basin_graph_net_view){0};
-    view->embedding = read_tokens(model, batch, descend(view, model, batch));
 }
 
 basin_expr basin_graph_net_forward(const basin_graph_net *model,
                                    const basin_graph_net_batch *batch) {
     const basin_graph_net_config *c = &model->config;
-    basin_expr x = drop(c, read_tokens(model, batch, descend(NULL, model, batch)));
+    basin_expr x = drop(c, basin_graph_net_embed(model, batch));
     if (model->hidden_w)
         x = drop(c, basin_relu(basin_model_affine(x, model->hidden_w, model->hidden_b)));
     return basin_model_affine(x, model->dec_w, model->dec_b);

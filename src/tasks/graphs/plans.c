@@ -58,9 +58,8 @@ static basin_expr value_loss(const basin_graphs_plan *p, bool binary) {
 }
 
 static basin_expr edge_loss(const basin_graphs_plan *p) {
-    basin_expr found = basin_graph_net_edges(&p->net, &p->judged), want = p->judged.edge_features;
-    if (p->net.config.reconstruct_first) want = basin_slice(want, 1, 0, 1);
-    basin_expr error = basin_square(basin_sub(found, want)); /* [pairs, P or 1] */
+    basin_expr found = basin_graph_net_edges(&p->net, &p->judged);
+    basin_expr error = basin_square(basin_sub(found, p->judged.edge_features)); /* [pairs, P] */
     return basin_sum_all(basin_mul(p->pair_weight, error));
 }
 
@@ -83,26 +82,24 @@ static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
     p->loss = basin_add(p->loss, edge_loss(p));
 }
 
-/* Views are built only on request: they would shift the streams of noise. */
-static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool training, bool noisy,
-                  bool look) {
-    if (training || noisy) p->seed = basin_index(p->graph, "seed", BASIN_SHAPE(2));
+/* Embeddings are built only on request: they would shift the streams of noise. */
+static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool training,
+                  bool embeds) {
+    if (training) p->seed = basin_index(p->graph, "seed", BASIN_SHAPE(2));
     basin_graph_net_config config = basin_graphs_model_config(model, p->seed);
-    if (!training)
-        config.drop = config.drop_step = 0; /* noisy use keeps only the noise of the descent */
     if (basin_graph_net_declare(&p->net, &p->params, &config)) return;
     basin_graph_net_inputs(&p->batch, &p->net, p->graph, p->capacity.graphs,
                            p->capacity.tokens - p->capacity.graphs, p->capacity.pairs);
-    if (look) basin_graph_net_inspect(&p->view, &p->net, &p->batch);
+    if (embeds) p->embedding = basin_graph_net_embed(&p->net, &p->batch);
     p->output = basin_graph_net_forward(&p->net, &p->batch);
     if (training && p->output) build_loss(p, model);
 }
 
 static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
-                            const basin_schedule *schedule, bool look, basin_error *error) {
+                            const basin_schedule *schedule, basin_error *error) {
     const basin_graphs_settings *s = &model->settings;
-    basin_expr output[2] = {p->output, p->view.embedding};
-    basin_plan_spec scores = {.output = output, .outputs = look ? 2 : 1};
+    basin_expr output[2] = {p->output, p->embedding};
+    basin_plan_spec scores = {.output = output, .outputs = p->embedding ? 2 : 1};
     BASIN_TRY(basin_graph_check(p->graph, error));
     if (!schedule) return basin_plan_new(&p->plan, model->store, &scores, error);
     basin_trainer_spec spec = {.optimizer = {.beta1 = 0.9,
@@ -125,11 +122,10 @@ static void plan_free(basin_graphs_plan *plan) {
     free(plan);
 }
 
-/* For a capacity: with `schedule` for training, else for scores, `noisy` ones with the noise of
- * training; `look`: with a view of what is inside. */
+/* For a capacity: with `schedule` for training, else for scores. */
 static basin_status plan_new(basin_graphs_plan **plan, basin_graphs_model *model,
                              basin_graphs_capacity capacity, const basin_schedule *schedule,
-                             bool noisy, bool look, basin_error *error) {
+                             bool embeds, basin_error *error) {
     basin_graphs_plan *p;
     *plan = NULL;
     BASIN_TRY(BASIN_NEW(&p, 1, "a graph", error));
@@ -137,8 +133,8 @@ static basin_status plan_new(basin_graphs_plan **plan, basin_graphs_model *model
     p->graph = basin_graph_new();
     BASIN_TRY_OR(p->graph ? BASIN_OK : basin_fail_memory(error, "a graph"), plan_free(p));
     basin_params_begin(&p->params, p->graph);
-    build(p, model, schedule != NULL, noisy, look);
-    BASIN_TRY_OR(compile(p, model, schedule, look, error), plan_free(p));
+    build(p, model, schedule != NULL, embeds);
+    BASIN_TRY_OR(compile(p, model, schedule, error), plan_free(p));
     *plan = p;
     return BASIN_OK;
 }
@@ -253,7 +249,7 @@ static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
         }
     }
     int place = free_place(p);
-    BASIN_TRY(plan_new(plan, p->model, capacity, p->training ? &p->schedule : NULL, p->noisy,
+    BASIN_TRY(plan_new(plan, p->model, capacity, p->training ? &p->schedule : NULL,
                        p->embedding != NULL, error));
     p->plan[place] = *plan;
     (*plan)->used = ++p->clock;
@@ -287,9 +283,9 @@ static basin_status write_rows(basin_plan *plan, basin_graphs_scratch *scratch, 
 }
 
 /* A CLS that padding lacks stands on the first token; its output has no weight and no reader. */
-basin_status basin_graphs_batch_write(basin_plan *plan, const basin_graph_net_batch *to,
-                                      const basin_graphset_batch *b, basin_graphs_scratch *scratch,
-                                      basin_error *error) {
+static basin_status write_batch(basin_plan *plan, const basin_graph_net_batch *to,
+                                const basin_graphset_batch *b, basin_graphs_scratch *scratch,
+                                basin_error *error) {
     const struct {
         basin_expr input;
         const void *data;
@@ -326,7 +322,7 @@ static basin_status prepare(basin_graphs_plan **plan, basin_graphs_plans *p, bas
     basin_graphs_capacity capacity =
         capacity_for(p, p->data.nodes, p->data.pairs.pairs, p->all.pairs.pairs);
     BASIN_TRY(plan_for(plan, p, capacity, error));
-    return basin_graphs_batch_write(plan_of(*plan), &(*plan)->batch, &p->data, &p->scratch, error);
+    return write_batch(plan_of(*plan), &(*plan)->batch, &p->data, &p->scratch, error);
 }
 
 static basin_status fill(basin_graphs_plans *p, const basin_graphs_input *input,
@@ -381,14 +377,10 @@ basin_status basin_graphs_plans_score(basin_graphs_plans *plans, float *output,
         basin_graphs_plan *plan;
         BASIN_TRY(fill(plans, input, graph + at, now, 0, error));
         BASIN_TRY(prepare(&plan, plans, error));
-        if (plans->noisy) { /* other noise for every batch */
-            BASIN_TRY(write_seed(plans, plan, error));
-            plans->step++;
-        }
         BASIN_TRY(basin_plan_run(plan->plan, error));
         BASIN_TRY(read_outputs(&output, plans, plan, error));
         if (plans->embedding)
-            BASIN_TRY(read_rows(&plans->embedding, plans, plan, plan->view.embedding, error));
+            BASIN_TRY(read_rows(&plans->embedding, plans, plan, plan->embedding, error));
     }
     return BASIN_OK;
 }
@@ -462,12 +454,12 @@ static double normalise(float *weight, int64_t count) {
  * edges have one feature. */
 static void pair_weights(float *weight, const basin_graphs_plans *p) {
     const basin_graphset_batch *b = &p->data, *judges = takes_all(p) ? &p->all : b;
-    int64_t P = b->edge_features, judged = p->model->settings.reconstruct_all ? P : 1;
+    int64_t P = b->edge_features;
     for (int64_t g = 0; g < b->graphs; g++) {
         int64_t last = g + 1 < b->graphs ? b->first[g + 1] : b->tokens, some = 0;
         int64_t from = judges->pairs.row[b->first[g]], to = judges->pairs.row[last];
         for (int64_t e = from; e < to; e++)
-            for (int64_t c = 0; c < judged; c++) some += judges->edge_feature[e * P + c] != 0;
+            for (int64_t c = 0; c < P; c++) some += judges->edge_feature[e * P + c] != 0;
         for (int64_t e = from; e < to; e++)
             weight[e] = 1 / ((float)b->graphs * (float)(some ? some : 1));
     }

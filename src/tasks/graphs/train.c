@@ -26,8 +26,7 @@ typedef struct job {
     int64_t shuffled;
     int64_t step_graphs; /* of a whole batch */
     basin_run_task task;
-    basin_score best; /* of several members together, or of the best of several runs, */
-    int64_t best_epoch, epoch[BASIN_MAX_MEMBERS]; /* and its epoch, 0 where not known */
+    basin_score best; /* of several members together */
 } job;
 
 /* ---- what a step and a score are ---- */
@@ -199,30 +198,6 @@ static basin_status hold_out(float *to, job *j, int64_t member, basin_error *err
     return BASIN_OK;
 }
 
-/* The run that is best on the validation graphs becomes the model; `given` holds the outputs of all
- * runs, then of that one. */
-static basin_status keep_best(float *given, job *j, basin_error *error) {
-    basin_graphs_model *m = j->model;
-    const basin_fold *f = j->folds;
-    double best = -INFINITY, worst = INFINITY;
-    int64_t kept = 0, runs = m->members, cells = f->count[1] * m->outputs;
-    for (int64_t k = 0; k < runs; k++) {
-        basin_graphs_measures v;
-        BASIN_TRY(basin_graphs_measure(&v, given + k * cells, &j->input->set, f->item[1],
-                                       f->count[1], m->outputs, m->target_scale, error));
-        if (v.merit > best) best = v.merit, kept = k;
-        worst = fmin(worst, v.merit);
-    }
-    basin_watch_note(j->train.run->training.watch,
-                     "best of %lld runs by validation: that of seed %lld with %.4g (worst %.4g)",
-                     (long long)runs, (long long)(j->seed + kept), fabs(best), fabs(worst));
-    BASIN_TRY(basin_graphs_take_member(m, kept, error));
-    memmove(given, given + kept * cells, (size_t)cells * sizeof *given);
-    m->members = 1;
-    j->best_epoch = j->epoch[kept];
-    return BASIN_OK;
-}
-
 /* Learns the memory of molecules and the confidence of predictions. Where members have different
  * validation graphs, each predicts its own; else all predict the same. */
 static basin_status calibrate(job *j, basin_error *error) {
@@ -241,14 +216,12 @@ static basin_status calibrate(job *j, basin_error *error) {
         if (f[k].count[1]) BASIN_TRY(hold_out(given + at * m->outputs, j, k, error));
         if (f[k].count[1]) memcpy(graph + at, f[k].item[1], (size_t)f[k].count[1] * sizeof *graph);
     }
-    if (members > 1 && m->settings.best_of > 1) BASIN_TRY(keep_best(given, j, error));
     if (near)
         BASIN_TRY(
             basin_graphs_near_fit(m, &j->input->set, f, own ? members : 1, held, nearest, error));
     if (!own) all = f->count[1];
-    BASIN_TRY(basin_graphs_calibration_fit(m, &j->input->set, graph, all, given,
-                                           own ? 1 : m->members, near ? held : NULL,
-                                           near ? nearest : NULL, error));
+    BASIN_TRY(basin_graphs_calibration_fit(m, &j->input->set, graph, all, given, own ? 1 : members,
+                                           near ? held : NULL, near ? nearest : NULL, error));
     if (near)
         basin_watch_note(j->train.run->training.watch,
                          "the memory of training graphs has a share of %.2g in predictions, the "
@@ -268,7 +241,7 @@ static basin_status end_member(void *context, int64_t member, const basin_run_me
                                basin_error *error) {
     job *j = context;
     char prefix[32];
-    j->epoch[member] = how->best_epoch;
+    (void)how;
     j->model->settings.seed = j->seed;
     snprintf(prefix, sizeof prefix, "member%lld.", (long long)member);
     if (j->model->members > 1)
@@ -330,9 +303,6 @@ basin_status basin_graphs_run(basin_training_result *outcome, basin_graphs_model
     for (int64_t k = 1; k < model->members; k++)
         j.trains = basin_int_min(j.trains, fold[k].count[0]);
     if (!fold->count[0]) return basin_fail(error, BASIN_BAD_VALUE, "no graphs to train on");
-    if (model->members > 1 && model->settings.best_of > 1 && !fold->count[1])
-        return basin_fail(error, BASIN_BAD_VALUE, "best_of is %lld without graphs for validation",
-                          (long long)model->settings.best_of);
     if (model->settings.patience && !fold->count[1])
         return basin_fail(error, BASIN_BAD_VALUE,
                           "patience is %lld without graphs to score; expected some for validation",
@@ -353,7 +323,6 @@ basin_status basin_graphs_run(basin_training_result *outcome, basin_graphs_model
                                  error));
     BASIN_TRY(basin_run_train(outcome, run, &j.task, error));
     if (j.best.measures) outcome->best = j.best;
-    if (j.best_epoch) outcome->best_epoch = j.best_epoch;
     return BASIN_OK;
 }
 
@@ -439,8 +408,7 @@ static basin_status divide_members(work *w, basin_error *error) {
     const basin_graphset *set = w->data.set;
     const int32_t *class_of = set->task == BASIN_GRAPHS_CLASSES ? set->class_of : NULL;
     int64_t members = basin_graphs_members(w->settings, set);
-    bool open = members > 1 && w->settings->best_of < 2 && !w->data.graph && !(set->split[0] > 0) &&
-                w->fold.count[1];
+    bool open = members > 1 && !w->data.graph && !(set->split[0] > 0) && w->fold.count[1];
     BASIN_TRY(BASIN_NEW(&w->each.fold, members, "folds", error));
     w->each.folds = members;
     const basin_fold *own = &w->fold;
@@ -516,7 +484,7 @@ static basin_status choose_settings(work *w, const basin_bundle *saved, basin_er
     basin_graphs_choose_adjacency(&w->chosen, &w->input.set);
     w->chosen.epochs =
         basin_graphs_epochs(w->settings, &w->input.set, w->fold.item[0], w->fold.count[0]);
-    if (saved) BASIN_TRY(basin_graphs_settings_read(&before, saved, error));
+    if (saved) BASIN_TRY(basin_settings_take(&before, &basin_graphs_task, saved, error));
     w->chosen.shards =
         basin_shards_choose(w->settings->shards, before.shards, w->settings->batch, t->ranks);
     w->settings = &w->chosen;

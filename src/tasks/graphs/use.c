@@ -277,30 +277,6 @@ basin_status basin_graphs_embed(float *embedding, basin_graphs_model *model,
 
 /* ---- evaluation ---- */
 
-static basin_status measure(basin_graphs_measures *measures, const use *u,
-                            const basin_graphs_model *model, basin_error *error) {
-    return basin_graphs_measure(measures, u->output, &u->input.set, u->graph, u->count,
-                                model->outputs, model->target_scale, error);
-}
-
-static basin_status measure_noisy(basin_graphs_measures *measures, int64_t count, use *u,
-                                  basin_graphs_model *model, basin_error *error) {
-    BASIN_AT_EXIT(basin_graphs_plans_free) basin_graphs_plans plans = {0};
-    if (model->settings.implicit || !(model->settings.noise > 0))
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "noisy: the model has no noise (%s): every evaluation would be the same",
-                          model->settings.implicit ? "implicit is on" : "noise is 0");
-    basin_graphs_plans_begin(&plans, model, &u->input.set, u->graph, u->count, NULL);
-    plans.noisy = true;
-    for (int64_t i = 0; i < count; i++) {
-        free(u->output);
-        u->output = NULL;
-        BASIN_TRY(basin_graphs_outputs(&u->output, &plans, &u->input, u->graph, u->count, error));
-        BASIN_TRY(measure(&measures[i], u, model, error));
-    }
-    return BASIN_OK;
-}
-
 /* AUROC and average precision of column c, of classes or of yes or no; NaN where one is absent. */
 static basin_status rank_column(double *auroc, double *auprc, const float *output,
                                 const basin_graphset *set, const int64_t *graph, int64_t count,
@@ -362,17 +338,15 @@ basin_status basin_graphs_evaluate(basin_graphs_evaluate_result *r, basin_graphs
     BASIN_TRY(use_open(&u, m, data, true, NULL, error));
     BASIN_SCRATCH(float, nearest, u.count, "similarities", error);
     BASIN_TRY(add_memory(&u, m, nearest, NULL, error));
-    BASIN_TRY(measure(&r->measures, &u, m, error));
+    BASIN_TRY(basin_graphs_measure(&r->measures, u.output, &u.input.set, u.graph, u.count,
+                                   m->outputs, m->target_scale, error));
     for (int64_t c = 0; r->value && c < u.input.set.targets; c++)
         BASIN_TRY(measure_column(&r->value[c], u.output, &u.input.set, u.graph, u.count, c, error));
     for (int64_t i = 0; i < u.count && m->target == BASIN_GRAPHS_CLASSES; i++)
         basin_graphs_softmax(u.output + i * m->classes, u.output + i * m->outputs, m->classes);
-    BASIN_TRY(basin_graphs_calibration_measure(
-        &r->measures, u.output, m->near.count ? nearest : NULL, &u.input.set, u.graph, u.count, m,
-        options ? options->coverage : 0, error));
-    return options && options->noisy && r->noisy
-               ? measure_noisy(r->noisy, options->noisy, &u, m, error)
-               : BASIN_OK;
+    return basin_graphs_calibration_measure(&r->measures, u.output, m->near.count ? nearest : NULL,
+                                            &u.input.set, u.graph, u.count, m,
+                                            options ? options->coverage : 0, error);
 }
 
 /* ---- measures ---- */

@@ -249,7 +249,6 @@ static void graphs_open_as(graphs_scene *s, const char *backend, const int *list
     sizes.graph = config.graph;
     sizes.graph.pair_features = EDGE_F;
     sizes.block.norm = config.block.norm;
-    sizes.residual = config.residual;
     sizes.adjacency = config.adjacency;
     sizes.read = config.read;
     sizes.hidden = config.hidden;
@@ -275,13 +274,11 @@ static void graphs_open_as(graphs_scene *s, const char *backend, const int *list
 static void graphs_open(graphs_scene *s, const char *backend, const int *list, int count,
                         room spare, int kind) {
     basin_block_graph graph = {.couplings = kind ? 3 : 0};
-    basin_residual residual = kind > 1 ? BASIN_RESIDUAL_JUMPING : BASIN_RESIDUAL_BLOCK;
     if (kind > 1)
         graph =
             (basin_block_graph){.graph_norm = true, .neighbour_heads = 2, .degree_scalers = true};
     graphs_open_as(s, backend, list, count, spare,
-                   (basin_graph_net_config){
-                       .block = {.mix = kind == 1}, .graph = graph, .residual = residual});
+                   (basin_graph_net_config){.block = {.mix = kind == 1}, .graph = graph});
 }
 
 static void graphs_close(graphs_scene *s) {
@@ -337,10 +334,9 @@ TEST(graphs_variants) {
          .norm_head = true},
         {.adjacency = BASIN_ADJACENCY_BILINEAR, .graph = {.couplings = 2}},
         {.adjacency = BASIN_ADJACENCY_NONE, .graph = {.neighbour_heads = 2}},
-        {.block = {.norm = BASIN_NORM_RMS}, .residual = BASIN_RESIDUAL_NONE},
-        {.graph = {.graph_norm = true}, .residual = BASIN_RESIDUAL_JUMPING},
-        {.graph = {.couplings = 2, .neighbour_heads = 2, .degree_scalers = true},
-         .residual = BASIN_RESIDUAL_INITIAL}};
+        {.block = {.norm = BASIN_NORM_RMS}},
+        {.graph = {.graph_norm = true}},
+        {.graph = {.couplings = 2, .neighbour_heads = 2, .degree_scalers = true}}};
     for (size_t i = 0; i < sizeof variant / sizeof *variant; i++) {
         graphs_scene s;
         graphs_open_as(&s, "ref", list, 2, (room){0}, variant[i]);

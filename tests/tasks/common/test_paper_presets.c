@@ -169,7 +169,6 @@ static const entry all_graphs[] = {
     {"dropout", "0"},
     {"weight_classes", "off"},
     {"outputs", "0"}, /* as many as there are classes */
-    {"reconstruct_all", "on"},
     {NULL, NULL},
 };
 

@@ -175,17 +175,6 @@ TEST(memory_of_labelled_graphs) {
             assert_ok(basin_graphs_predict(&result, model, &data, NULL, &failure));
             for (int k = 0; k < 120; k++) assert_true(nearest[k] == 1);
             assert_in_range(atoi(info->remembered_name[at[7]]), 0, 119);
-            basin_graphs_explanation e; /* memory and network make up the prediction */
-            assert_ok(basin_graphs_explain(&e, model, &set, 7, -1, &failure));
-            double sum = e.usual,
-                   network = 1 / (1 + exp(-e.output / model->calibration.temperature));
-            for (int64_t k = 0; k < e.nodes; k++) sum += e.memory[k];
-            assert_true(e.share == info->memory_share && fabs(sum - e.recalled) < 1e-9);
-            double recalled = fmin(fmax(e.recalled, 1e-4), 1 - 1e-4);
-            assert_float_equal(e.predicted,
-                               info->memory_share * recalled + (1 - info->memory_share) * network,
-                               1e-5);
-            basin_graphs_explanation_free(&e);
         }
         basin_graphs_close(model);
         basin_backend_close(backend);

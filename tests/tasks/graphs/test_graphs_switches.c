@@ -67,8 +67,7 @@ TEST_WITH(files_keep_the_switch, folder_new, folder_remove) {
     const char *folder = *state;
     basin_graphs_settings settings = world_settings();
     settings.cls_self = false;
-    settings.degree_scalers = true;
-    settings.norm = "graph", settings.residual = "jumping";
+    settings.norm = "graph";
     BASIN_AT_EXIT(scene_close) scene s;
     basin_graphs_model *again;
     char path[300];
@@ -95,68 +94,33 @@ static void forget(char *json, const char *name) {
 }
 
 TEST(older_files) {
-    static const bool reconstruct[] = {false, true};
-    for (int i = 0; i < 2; i++) {
-        basin_graphs_settings settings = world_settings(), read;
-        basin_bundle *bundle;
-        settings.reconstruct = reconstruct[i];
-        char *json = basin_settings_print(&settings, basin_graphs_task.table, false);
-        forget(json, "cls_self\"");
-        forget(json, "reconstruct_all\"");
-        forget(json, "norm\"");
-        forget(json, "residual\"");
-        assert_ok(basin_bundle_new(&bundle, NULL, &failure));
-        assert_ok(basin_bundle_meta_set(bundle, "basin.model", "graph", &failure));
-        assert_ok(basin_bundle_meta_set(bundle, "basin.config", json, &failure));
-        assert_ok(basin_graphs_settings_read(&read, bundle, &failure));
-        assert_true(read.cls_self);
-        assert_string_equal(read.norm, "layer");
-        assert_string_equal(read.residual, "block");
-        assert_int_equal(read.reconstruct_all, !reconstruct[i]);
-        basin_bundle_free(bundle);
-        free(json);
-    }
+    basin_graphs_settings settings = world_settings(), read;
+    BASIN_FREE_AT_EXIT char *json = basin_settings_print(&settings, basin_graphs_task.table, false);
+    BASIN_FREE_AT_EXIT char *with = malloc(strlen(json) + 200);
+    static const char gone[] =
+        "{\"sinks\":0,\"step_dropout\":0,\"residual\":\"block\",\"best_of\":1,"
+        "\"degree_scalers\":false,\"reconstruct_all\":true,";
+    forget(json, "cls_self\"");
+    forget(json, "norm\"");
+    sprintf(with, "%s%s", gone, json + 1);
+    assert_ok(basin_settings_parse(&read, basin_graphs_task.table, with, true, "a", &failure));
+    assert_true(read.cls_self);
+    assert_string_equal(read.norm, "layer");
+    memcpy(strstr(with, "block\""), "other", 5);
+    assert_failure(basin_settings_parse(&read, basin_graphs_task.table, with, true, "a", &failure),
+                   BASIN_UNSUPPORTED, "residual \"other\" is no longer supported");
 }
 
 TEST(reconstructs_all_features) {
-    for (int all = 0; all < 2; all++) {
-        basin_graphs_settings settings = world_settings();
-        settings.reconstruct = true;
-        settings.reconstruct_all = all;
-        settings.edge_walks = 3;
-        scene s;
-        basin_tensor head;
-        scene_open(&s, settings);
-        assert_ok(basin_store_get(&head, s.model->store, "edge_w", &failure));
-        assert_int_equal(head.shape.dim[1], all ? s.model->encoding.edge_features : 1);
-        assert_true(s.model->encoding.edge_features >= 3);
-        basin_tensor_free(&head);
-        scene_close(&s);
-    }
-}
-
-/* Noise spreads the losses of one model around those without, and the same call repeats itself. */
-TEST(noisy_scores) {
-    enum { TIMES = 5 };
     basin_graphs_settings settings = world_settings();
-    settings.noise = 0.1;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor head = {0};
     BASIN_AT_EXIT(scene_close) scene s;
-    basin_graphs_measures noisy[TIMES], again[TIMES];
-    basin_graphs_evaluate_options options = {.noisy = TIMES};
-    basin_graphs_evaluate_result result = {.noisy = noisy};
+    settings.reconstruct = true;
+    settings.edge_walks = 3;
     scene_open(&s, settings);
-    assert_ok(basin_graphs_evaluate(&result, s.model, &s.data, &options, &failure));
-    result.noisy = again;
-    assert_ok(basin_graphs_evaluate(&result, s.model, &s.data, &options, &failure));
-    assert_memory_equal(noisy, again, sizeof noisy);
-    for (int i = 1; i < TIMES; i++) assert_true(noisy[i].loss != noisy[i - 1].loss);
-    for (int i = 0; i < TIMES; i++) {
-        assert_int_equal(noisy[i].items, GRAPHS);
-        assert_true(fabs(noisy[i].loss - result.measures.loss) < 0.3);
-    }
-    s.model->settings.noise = 0;
-    assert_int_equal(basin_graphs_evaluate(&result, s.model, &s.data, &options, &failure),
-                     BASIN_UNSUPPORTED);
+    assert_ok(basin_store_get(&head, s.model->store, "edge_w", &failure));
+    assert_int_equal(head.shape.dim[1], s.model->encoding.edge_features);
+    assert_true(s.model->encoding.edge_features >= 3);
 }
 
 /* On part of the training graphs, drawn by the seed. */
@@ -180,7 +144,6 @@ TEST(trains_on_some) {
                      BASIN_BAD_VALUE);
 }
 
-/* Only the first nodes, and sinks: tokens and pairs of each graph, what the CLS and nodes see. */
 /* Pairs are left out both ways, of a graph the same in any batch, others in another epoch, and none
  * in use. */
 TEST(edges_dropped) {
@@ -217,32 +180,30 @@ TEST(edges_dropped) {
     basin_graphset_batch_free(&own);
 }
 
-TEST(cut_and_padded) {
+/* Only the first nodes: tokens and pairs of each graph, what the CLS and nodes see. */
+TEST(cut) {
     basin_graphs_settings settings = world_settings();
     BASIN_AT_EXIT(scene_close) scene s;
     basin_graphset_batch batch = {0}, all = {0};
     settings.edge_walks = 0;
-    settings.max_nodes = 5, settings.sinks = 7;
+    settings.max_nodes = 5;
     settings.reconstruct = settings.all_pairs = true;
     scene_open(&s, settings);
-    assert_int_equal(s.model->settings.sinks, 7);
     basin_positions none = {0};
     basin_graphset seen = s.set;
-    seen.max_nodes = 5, seen.sinks = 7;
+    seen.max_nodes = 5;
     for (int64_t g = 0; g < GRAPHS; g++) {
-        int64_t nodes = basin_graphset_nodes(&seen, g), edges = 0, kept = 0, size = 8;
-        assert_true(nodes <= 5 && basin_graphset_tokens(&seen, g) == 8);
+        int64_t nodes = basin_graphset_nodes(&seen, g), edges = 0, kept = 0, size = nodes + 1;
+        assert_true(nodes <= 5 && basin_graphset_tokens(&seen, g) == size);
         for (int64_t e = seen.edge_start[g]; e < seen.edge_start[g + 1]; e++)
             edges += basin_graphset_inside(&seen, e, nodes);
         assert_ok(basin_graphset_batch_fill(&batch, &seen, &s.model->encoding, &none, &g, 1, false,
                                             0, 0, &failure));
-        assert_int_equal(batch.pairs.pairs, 15 + edges + (7 - nodes) * nodes);
+        assert_int_equal(batch.pairs.pairs, 2 * nodes + 1 + edges);
         assert_int_equal(batch.pairs.pairs, basin_graphset_pairs(&seen, g));
         for (int64_t t = 0; t < size; t++) {
-            int64_t row = batch.pairs.row[t + 1] - batch.pairs.row[t];
-            assert_int_equal(batch.owner[t], t && t <= nodes ? 0 : -1);
-            if (t > nodes) assert_int_equal(row, nodes + 1);
-            for (int64_t p = batch.pairs.row[t]; t && t <= nodes && p < batch.pairs.row[t + 1]; p++)
+            assert_int_equal(batch.owner[t], t ? 0 : -1);
+            for (int64_t p = batch.pairs.row[t]; t && p < batch.pairs.row[t + 1]; p++)
                 assert_true(batch.pairs.key[p] <= nodes);
         }
         assert_ok(basin_graphset_batch_all(&all, &batch, &failure));
@@ -259,7 +220,4 @@ TEST(cut_and_padded) {
     }
     basin_graphset_batch_free(&batch);
     basin_graphset_batch_free(&all);
-    basin_graphs_explanation e = {0};
-    assert_failure(basin_graphs_explain(&e, s.model, &s.set, 1, -1, &failure), BASIN_UNSUPPORTED,
-                   "cut or padded");
 }

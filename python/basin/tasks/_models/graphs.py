@@ -25,8 +25,8 @@ _OWN = {"validation": 0.1, "directed": False}
 
 @dataclasses.dataclass(repr=False)
 class GraphExplanation:
-    """Which nodes and edges of a graph an output depends on. What an atom of a molecule adds is the
-    change of the prediction where hydrogen takes its place.
+    """Which nodes and edges of a graph an output depends on: how it changes where the graph lacks
+    one. What an atom of a molecule adds is the change where hydrogen takes its place.
 
     >>> rings = [[[i, (i + 1) % n] for i in range(n)] for n in range(5, 15)]
     >>> stars = [[[0, i] for i in range(1, n)] for n in range(5, 15)]
@@ -43,40 +43,25 @@ class GraphExplanation:
     output: float
     """The logarithm of the odds of that class, or the value."""
     blank: float
-    """The mean of training molecules; for other graphs, of this shape with all features 0."""
+    """The mean of training molecules; NaN for other graphs."""
     nodes: numpy.ndarray
-    """[nodes]: what each adds to the difference of the two."""
+    """[nodes]: what each adds, of molecules to the difference of the two."""
     edges: numpy.ndarray
-    """[edges]: the same of edges."""
+    """[edges]: the same of edges; one that goes both ways has half in each."""
     edge: numpy.ndarray
     """[edges, 2]: from, to; an edge that goes both ways is there twice."""
-    attention: numpy.ndarray
-    """[nodes]: their share of the attention of the whole graph's token."""
-    energy: numpy.ndarray
-    """[nodes]: their energy in the last block; NaN where the model has none."""
     predicted: float
     """The probability of that class, or the value, that predictions have."""
-    share: float
-    """The share of the memory of training molecules in predictions; 0: there is none."""
-    recalled: float
-    """The probability or value that the memory has."""
-    memory: numpy.ndarray
-    """[nodes]: what each, with what is around it, adds to what the memory has."""
 
     def _title(self):
         counts = f"{len(self.nodes)} nodes, {len(self.edge)} edges"
-        memory = f"memory {self.recalled:.4g} with share {self.share:.2g}, " if self.share else ""
-        output = f"output {self.output:.4g} from {self.blank:.4g}"
-        return f"column {self.column}: {self.predicted:.4g}; {memory}{output}; {counts}"
+        return f"column {self.column}: {self.predicted:.4g}; output {self.output:.4g}; {counts}"
 
     def _rows(self):
         """Nodes and edges that count most: what they add, and which they are."""
         first, second = (numpy.argsort(-abs(some))[:5] for some in (self.nodes, self.edges))
-        if self.share:
-            for i in numpy.argsort(-abs(self.memory))[:5]:
-                yield self.memory[i], f"node {i}, by the memory"
         for i in first:
-            yield self.nodes[i], f"node {i}, attention {self.attention[i]:.3g}"
+            yield self.nodes[i], f"node {i}"
         for i in second:
             yield self.edges[i], "edge {} to {}".format(*self.edge[i])
 
@@ -200,10 +185,7 @@ def _explanation(e, graphs):
     return GraphExplanation(
         column=e.column, output=e.output, blank=e.blank, nodes=numbers(e.node, e.nodes),
         edges=numbers(e.edge, e.edges), edge=numpy.frombuffer(edges, "i4").reshape(-1, 2).copy(),
-        attention=numbers(e.attention, e.nodes),
-        energy=numbers(e.energy, e.nodes) if e.has_energy else numpy.full(e.nodes, numpy.nan),
-        predicted=e.predicted, share=e.share, recalled=e.recalled,
-        memory=numbers(e.memory, e.nodes),
+        predicted=e.predicted,
     )  # fmt: skip
 
 

@@ -115,11 +115,8 @@ def feature_name(feature, names) -> str:
 
 
 def graph_explanation(found, ax=None) -> Any:
-    """Nodes on a circle; colour and size say what each adds, and so do the edges; by the memory of
-    molecules, which knows no edges, where its share is above one half."""
+    """Nodes on a circle; colour and size say what each adds, and so do the edges."""
     nodes, edges = found.nodes, found.edges
-    if found.share > 0.5:
-        nodes, edges = found.memory, 0 * edges
     ax, figure = new_axes(ax, 5.6, 4.6)
     angle = 2 * numpy.pi * numpy.arange(len(found.nodes)) / max(len(found.nodes), 1)
     x, y = numpy.cos(angle), numpy.sin(angle)
@@ -137,8 +134,5 @@ def graph_explanation(found, ax=None) -> Any:
     ax.set_aspect("equal")
     ax.margins(0.12)
     ax.set_axis_off()
-    title = f"output {found.output:.3g}, of a blank graph {found.blank:.3g}"
-    if found.share > 0.5:
-        title = f"memory {found.recalled:.3g}, its share {found.share:.2g}"
-    ax.set_title(title, fontsize=10)
+    ax.set_title(f"output {found.output:.3g}", fontsize=10)
     return figure

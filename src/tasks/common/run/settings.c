@@ -222,7 +222,14 @@ static const struct {
             {"field", "\"energy\""},
             {"scales", "1"},
             {"objective", "\"complete\""},
-            {"scales", "4"}};
+            {"scales", "4"},
+            {"sinks", "0"},
+            {"step_dropout", "0"},
+            {"residual", "\"block\""},
+            {"degree_scalers", "false"},
+            {"reconstruct_all", "true"},
+            {"best_of", "0"},
+            {"best_of", "1"}};
 
 /* A setting that this version does not know may have gone; then its value must be the one above. */
 static basin_status check_unknown(const cJSON *item, const char *path, basin_error *error) {

@@ -7,21 +7,16 @@
 
 enum { STREAM_SIGNS = 41, STREAM_EDGES = 42 };
 
-int64_t basin_graphset_tokens(const basin_graphset *set, int64_t graph) {
-    int64_t nodes = basin_graphset_nodes(set, graph);
-    return (nodes < set->sinks ? set->sinks : nodes) + 1;
-}
-
-/* The CLS with itself, with every node both ways, the edges, and each sink with every node. */
+/* The CLS with itself, with every node both ways, and the edges. */
 int64_t basin_graphset_pairs(const basin_graphset *set, int64_t graph) {
-    int64_t tokens = basin_graphset_tokens(set, graph), nodes = basin_graphset_nodes(set, graph);
+    int64_t nodes = basin_graphset_nodes(set, graph);
     int64_t edges = set->edge_start[graph + 1] - set->edge_start[graph];
     if (nodes < set->node_start[graph + 1] - set->node_start[graph]) {
         edges = 0;
         for (int64_t e = set->edge_start[graph]; e < set->edge_start[graph + 1]; e++)
             edges += basin_graphset_inside(set, e, nodes);
     }
-    return 2 * tokens - 1 + edges + (tokens - 1 - nodes) * nodes;
+    return 2 * nodes + 1 + edges;
 }
 
 /* The arrays of a batch, of graphs, tokens or pairs; the last three have rows of several numbers,
@@ -127,21 +122,18 @@ typedef struct place {
     int64_t graph, node, token, pair; /* where in the batch the graph begins */
 } place;
 
-/* Sinks have features of zeros, and what is read of all nodes leaves them out. */
 static void put_nodes(basin_graphset_batch *b, const basin_graphset *set,
                       const basin_graphset_encoding *e, int64_t g, place at) {
-    int64_t all = basin_graphset_tokens(set, g) - 1, n = basin_graphset_nodes(set, g);
+    int64_t n = basin_graphset_nodes(set, g);
     b->first[at.graph] = (int32_t)at.token;
     b->share[at.graph] = n ? 1 / (float)n : 0;
-    for (int64_t t = 0; t <= all; t++) {
+    for (int64_t t = 0; t <= n; t++) {
         int32_t token = (int32_t)(at.token + t);
         b->source[token] = t ? (int32_t)(at.node + t - 1) : -1;
-        b->owner[token] = t && t <= n ? (int32_t)at.graph : -1;
+        b->owner[token] = t ? (int32_t)at.graph : -1;
         b->before[token] = t ? token - 1 : -1;
-        b->after[token] = t < all ? token + 1 : -1;
+        b->after[token] = t < n ? token + 1 : -1;
     }
-    memset(b->feature + (at.node + n) * e->features, 0,
-           (size_t)((all - n) * e->features) * sizeof *b->feature);
     basin_graphset_features(b->feature + at.node * e->features, set, e, g);
 }
 
@@ -168,16 +160,14 @@ static bool drops(const draws *by, const basin_graphset *set, int64_t g, int64_t
 }
 
 /* Rows of the pair list in order: the CLS with all (or with all others), then each node with the
- * CLS and its edges, each sink with the CLS and all nodes. The pairs of the CLS and of sinks have
- * ones for features, as published. */
+ * CLS and its edges. The pairs of the CLS have ones for features, as published. */
 static int64_t put_pairs(basin_graphset_batch *b, const basin_graphset *set,
                          const basin_graphset_encoding *e, int64_t g, place at, const draws *drop) {
-    int64_t all = basin_graphset_tokens(set, g) - 1, n = basin_graphset_nodes(set, g);
+    int64_t n = basin_graphset_nodes(set, g);
     int64_t P = e->edge_features, edge = set->edge_start[g], pair = at.pair;
-    for (int64_t t = 0; t <= all; t++) {
+    for (int64_t t = 0; t <= n; t++) {
         b->pairs.row[at.token + t] = (int32_t)pair;
-        int64_t plain = !t ? all + 1 : t > n ? n + 1 : 1;
-        for (int64_t k = !t && e->no_cls_self; k < plain; k++)
+        for (int64_t k = !t && e->no_cls_self; k < (t ? 1 : n + 1); k++)
             pair = put_plain(b, pair, at.token + k);
         for (; t && edge < set->edge_start[g + 1] && set->edge[2 * edge] == t - 1; edge++) {
             if (!basin_graphset_inside(set, edge, n) || drops(drop, set, g, edge)) continue;

@@ -156,16 +156,11 @@ static inline int64_t basin_graphset_nodes(const basin_graphset *set, int64_t gr
 static inline bool basin_graphset_inside(const basin_graphset *set, int64_t edge, int64_t nodes) {
     return set->edge[2 * edge] < nodes && set->edge[2 * edge + 1] < nodes;
 }
-/* Tokens, sinks among them, and pairs that a graph takes; with `no_cls_self` it is one pair less.
- */
-int64_t basin_graphset_tokens(const basin_graphset *set, int64_t graph);
-int64_t basin_graphset_pairs(const basin_graphset *set, int64_t graph);
-/* Whether a model sees a graph cut or padded. */
-static inline bool basin_graphset_resized(const basin_graphset *set, int64_t graph) {
-    int64_t nodes = set->node_start[graph + 1] - set->node_start[graph];
-    return (set->max_nodes && nodes > set->max_nodes) || nodes < set->sinks;
+/* Tokens and pairs that a graph takes; with `no_cls_self` it is one pair less. */
+static inline int64_t basin_graphset_tokens(const basin_graphset *set, int64_t graph) {
+    return basin_graphset_nodes(set, graph) + 1;
 }
-
+int64_t basin_graphset_pairs(const basin_graphset *set, int64_t graph);
 /* Fills the batch with the given graphs, growing it where needed. With `flip`, each eigenvector of
  * each graph gets a random sign, a pure function of (seed, epoch, graph); otherwise the sign is
  * that of the positions, which a fixed rule chose. */

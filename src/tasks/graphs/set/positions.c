@@ -36,25 +36,21 @@ static basin_status compute_graph(const void *context, int64_t i, basin_error *e
     const basin_positions *p = c->p;
     const basin_graphset *set = c->set;
     int64_t g = c->first + i, first = set->edge_start[g], edges = set->edge_start[g + 1] - first;
-    int64_t nodes = basin_graphset_nodes(set, g), all = basin_graphset_tokens(set, g) - 1;
+    int64_t nodes = basin_graphset_nodes(set, g);
     float *value = p->value + p->start[i] * p->width;
     const int32_t *edge = set->edge + 2 * first;
     BASIN_FREE_AT_EXIT int32_t *own = NULL;
     basin_error why;
-    if (set->wide || set->max_nodes || set->sinks) { /* of the edges only, and with sinks */
+    if (set->wide || set->max_nodes) { /* of the edges only */
         int64_t kept = 0;
-        BASIN_TRY(
-            BASIN_NEW_RAW(&own, 2 * (edges + (all - nodes) * nodes), "positions of nodes", error));
+        BASIN_TRY(BASIN_NEW_RAW(&own, 2 * edges, "positions of nodes", error));
         for (int64_t e = 0; e < edges; e++)
             if (basin_graphset_is_edge(set, first + e) &&
                 basin_graphset_inside(set, first + e, nodes))
                 memcpy(own + 2 * kept++, edge + 2 * e, 2 * sizeof *own);
-        for (int64_t s = nodes; s < all; s++)
-            for (int64_t n = 0; n < nodes; n++, kept++)
-                own[2 * kept] = (int32_t)s, own[2 * kept + 1] = (int32_t)n;
         edge = own, edges = kept;
     }
-    basin_status status = basin_positions_of(value, &p->options, all, edge, edges, &why);
+    basin_status status = basin_positions_of(value, &p->options, nodes, edge, edges, &why);
     if (!status) return BASIN_OK;
     return basin_fail(error, status, "graph %lld: %s", (long long)g, why.text);
 }
