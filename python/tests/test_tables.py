@@ -421,7 +421,7 @@ def test_the_first_column_names_nodes_where_edges_name_its_values():
     y[::7] = numpy.nan
     pandas = pytest.importorskip("pandas")
     accounts = pandas.DataFrame({"account_no": names, "age": random.normal(40, 9, 120)})
-    quick = tasks.AnomalyDetector(epochs=2, members=1, trees=0, tabular=0, threads=1)
+    quick = tasks.AnomalyDetector(epochs=2, members=1, trees=0, threads=1)
     quick.fit(accounts, y, edges=flow)
     found = quick.predict_proba(accounts[["age", "account_no"]], edges=flow)
     again = quick.predict_proba(accounts, edges=flow)

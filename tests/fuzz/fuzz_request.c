@@ -45,8 +45,8 @@ static void train(world *w) {
                                   .unite = true};
     must(!basin_network_open(&n, path, 2, &read, NULL) && !basin_network_write(w->base, n, NULL));
     must(!basin_settings_new(&settings, "anomaly", NULL, NULL));
-    static const char *const set[][2] = {{"trees", "0"},  {"tabular", "0"}, {"members", "1"},
-                                         {"epochs", "1"}, {"dim", "4"},     {"head_dim", "2"}};
+    static const char *const set[][2] = {
+        {"trees", "0"}, {"members", "1"}, {"epochs", "1"}, {"dim", "4"}, {"head_dim", "2"}};
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         must(!basin_settings_set(settings, set[i][0], set[i][1], NULL));
     uint8_t part[4] = {BASIN_SPLIT_TRAIN, BASIN_SPLIT_TRAIN, BASIN_SPLIT_VAL, BASIN_SPLIT_VAL};

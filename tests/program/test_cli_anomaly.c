@@ -8,7 +8,7 @@
 #include "tasks/nodes/network/network.h"
 
 #define QUICK                                                                                      \
-    "--epochs 25 --rate 0.003 --members 1 --tabular 1 --hops 1 --scaling standard --blocks 1 "     \
+    "--epochs 25 --rate 0.003 --members 1 --hops 1 --scaling standard --blocks 1 "                 \
     "--threads 1 "                                                                                 \
     "--quiet"
 
@@ -61,8 +61,7 @@ TEST(from_a_table_to_reasons) {
 TEST(reasons_of_a_mixture_add_up) {
     const program *p = run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
                                      " --scaling quantile --members 3 --trees 0 "
-                                     "--tabular 0 -o "
-                                     "x.safetensors");
+                                     "-o x.safetensors");
     p = run(state, "anomaly explain x.safetensors acc3 accounts.csv transfers.csv --quiet --json");
     cJSON *tree = run_json(p);
     double sum = json_number(tree, "typical_logit") + json_number(tree, "rest");
@@ -217,9 +216,7 @@ TEST(eval_measures_what_edges_are_worth) {
 
 /* Trees read the labels: without trees there is nobody to. */
 TEST(labels_want_trees) {
-    assert_error(run(state,
-                     "anomaly train accounts.csv transfers.csv --labels --trees 0 --tabular 0 "
-                     "--quiet"),
+    assert_error(run(state, "anomaly train accounts.csv transfers.csv --labels --trees 0 --quiet"),
                  1, "labels has no effect with trees 0; leave it out");
 }
 

@@ -9,7 +9,6 @@
 
 #define QUICK                                                                                      \
     "--epochs 15 --rate 0.003 --members 1 --hops 1 --scaling standard --blocks 1 --trees 2 "       \
-    "--tabular 1 "                                                                                 \
     "--threads 1 --quiet"
 
 static int make_model(void **state) {
@@ -36,7 +35,7 @@ static void copy_accounts(void **state, const char *name, const char *how) {
 
 #define FROM                                                                                       \
     "--epochs 2 --rate 0.003 --ratio 0.3 --hops 1 --scaling standard --blocks 1 --trees 0 "        \
-    "--tabular 0 --threads 1 --from m.safetensors -o "
+    "--threads 1 --from m.safetensors -o "
 
 /* The parent's nodes count as trained on, its id is that of its file, columns go by their names. */
 TEST(a_model_inherits_what_its_parent_saw) {
@@ -71,7 +70,7 @@ TEST(a_run_resumes_on_the_same_data_alone) {
     copy_accounts(state, "flipped.csv", "NR == 2 {$2 = 1} {print}");
 #define BRIEF                                                                                      \
     "transfers.csv --epochs 2 --members 1 --hops 1 --scaling standard --blocks 1 --trees 0 "       \
-    "--tabular 0 --threads 1 --quiet --keep-checkpoint "
+    "--threads 1 --quiet --keep-checkpoint "
     run_ok(state, "anomaly train accounts.csv " BRIEF "--from m.safetensors -o r.safetensors");
     const char *again = BRIEF "--resume -o r.safetensors";
     assert_error(run(state, "anomaly train flipped.csv %s --from m.safetensors", again), 1,

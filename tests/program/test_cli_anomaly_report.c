@@ -6,7 +6,6 @@
 
 #define QUICK                                                                                      \
     "--epochs 10 --rate 0.003 --members 1 --hops 1 --scaling standard --blocks 1 --trees 2 "       \
-    "--tabular 1 "                                                                                 \
     "--threads 1 --quiet"
 
 static int make_model(void **state) {

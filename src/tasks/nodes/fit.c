@@ -75,7 +75,7 @@ static basin_status list_nodes(basin_nodes_fitting *f, basin_error *error) {
 /* Trees first, so that their inputs are freed; a resumed run grows the same ones again. */
 static basin_status grow_trees(basin_nodes_fitting *f, basin_error *error) {
     basin_nodes_ensemble *e = &f->model->ensemble;
-    if (!f->settings.trees && !f->settings.tabular) return BASIN_OK;
+    if (!f->settings.trees) return BASIN_OK;
     BASIN_AT_EXIT(basin_tree_tables_close) basin_tree_tables tables = {0};
     BASIN_TRY(BASIN_NEW_RAW(&f->tree_logit, f->network->nodes * BASIN_TREE_VIEWS, "scores", error));
     BASIN_TRY(basin_nodes_ensemble_name(e, f->network, error));
@@ -86,9 +86,8 @@ static basin_status grow_trees(basin_nodes_fitting *f, basin_error *error) {
         BASIN_TRY(basin_known_labels_take(&e->known, f->network, f->part, BASIN_SPLIT_TRAIN, true,
                                           &f->model->memory.salt, error));
     BASIN_TRY(basin_tree_tables_open(&tables, f->network, f->work.parts, e, f->work.memory, error));
-    BASIN_TRY(basin_nodes_ensemble_grow(e, f->settings.trees, f->settings.tabular,
-                                        (uint64_t)f->settings.seed, &tables, f->part,
-                                        f->run->training.ranks, f->work.watch, error));
+    BASIN_TRY(basin_nodes_ensemble_grow(e, f->settings.trees, (uint64_t)f->settings.seed, &tables,
+                                        f->part, f->run->training.ranks, f->work.watch, error));
     return basin_nodes_ensemble_logits(f->tree_logit, e, &tables, true, error);
 }
 

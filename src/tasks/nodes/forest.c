@@ -88,15 +88,7 @@ void basin_tree_rows_free(basin_tree_rows *rows) {
 }
 
 static bool is_own(basin_tree_view view) {
-    return view == BASIN_VIEW_OWN || view == BASIN_VIEW_OWN_WEIGHTED || view == BASIN_VIEW_NET_OWN;
-}
-
-static bool is_net(basin_tree_view view) {
-    return view == BASIN_VIEW_NET_OWN || view == BASIN_VIEW_NET_ALL;
-}
-
-static bool looks_at_labels(basin_tree_view view) {
-    return view == BASIN_VIEW_KNOWN || view == BASIN_VIEW_NET_ALL;
+    return view == BASIN_VIEW_OWN || view == BASIN_VIEW_OWN_WEIGHTED;
 }
 
 /* The number of columns of a view, from the first on. */
@@ -124,8 +116,7 @@ static void vary(basin_trees_data *data, basin_trees_spec *spec, const basin_tre
 }
 
 /* How many fits each view gets: of trees a quarter, the rest to the means over neighbours. */
-static void deal(int64_t fits[BASIN_TREE_VIEWS], int64_t all, bool nets, bool known) {
-    fits[BASIN_VIEW_NET_OWN] = fits[BASIN_VIEW_NET_ALL] = nets;
+static void deal(int64_t fits[BASIN_TREE_VIEWS], int64_t all, bool known) {
     fits[BASIN_VIEW_OWN] = fits[BASIN_VIEW_OWN_WEIGHTED] = all / 4;
     fits[BASIN_VIEW_KNOWN] = known ? (all + 2) / 4 : 0;
     fits[BASIN_VIEW_HOPS] = all - all / 4 * 2 - fits[BASIN_VIEW_KNOWN];
@@ -135,7 +126,6 @@ typedef struct growing {
     basin_nodes_ensemble *ensemble;
     const basin_tree_rows *rows;
     const basin_tree_table *table;
-    int64_t members; /* of a network */
     uint64_t seed;
     int64_t first, count; /* this rank's fits */
     const basin_watch *watch;
@@ -150,19 +140,6 @@ static basin_tree_view view_of(const basin_nodes_ensemble *e, int64_t fit, int64
     return (basin_tree_view)view;
 }
 
-/* A token for the own columns, each relation's means, and the known labels. */
-static basin_status grow_net(const growing *g, int64_t fit, const basin_trees_data *data,
-                             basin_error *error) {
-    const basin_tree_table *t = g->table;
-    bool own = data->features == t->node.own;
-    basin_row_net_spec spec = {.members = own ? g->members : (g->members + 1) / 2,
-                               .seed = g->seed + 1000003u * (uint64_t)fit};
-    for (int64_t at = 0; at < (own ? t->node.own : t->plain); at += t->node.own)
-        spec.width[spec.tokens++] = t->node.own;
-    if (!own && t->columns > t->plain) spec.width[spec.tokens++] = t->columns - t->plain;
-    return basin_trees_fit_net(&g->ensemble->trees[fit], data, &spec, g->watch, error);
-}
-
 static basin_status grow_fit(const void *context, int64_t item, basin_error *error) {
     static const int64_t unjudged = 200; /* rounds, where no validation says when to stop */
     const growing *g = context;
@@ -174,10 +151,8 @@ static basin_status grow_fit(const void *context, int64_t item, basin_error *err
     data.features = columns_of(g->table, view);
     if (!data.validations) spec.rounds = unjudged;
     spec.seed = g->seed + 1000003u * (uint64_t)fit;
-    vary(&data, &spec, g->rows, view, is_net(view) ? 1 : turn);
-    BASIN_TRY(is_net(view)
-                  ? grow_net(g, fit, &data, error)
-                  : basin_trees_fit(&g->ensemble->trees[fit], &data, &spec, g->watch, error));
+    vary(&data, &spec, g->rows, view, turn);
+    BASIN_TRY(basin_trees_fit(&g->ensemble->trees[fit], &data, &spec, g->watch, error));
     pthread_mutex_lock(g->lock);
     basin_watch_progress(g->watch, "fitting to rows", ++*g->done, g->count, NAN, NULL);
     pthread_mutex_unlock(g->lock);
@@ -185,10 +160,8 @@ static basin_status grow_fit(const void *context, int64_t item, basin_error *err
 }
 
 /* A fit of rank `owner` to all others, in the bytes of a file. */
-static basin_status send_fit(basin_trees **trees, bool net, int64_t owner, basin_ranks *ranks,
+static basin_status send_fit(basin_trees **trees, int64_t owner, basin_ranks *ranks,
                              basin_error *error) {
-    basin_dtype dtype = net ? BASIN_F32 : BASIN_U8;
-    size_t size = basin_dtype_size(dtype);
     BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
     BASIN_FREE_AT_EXIT uint8_t *bytes = NULL;
     bool mine = basin_ranks_rank(ranks) == owner;
@@ -199,29 +172,27 @@ static basin_status send_fit(basin_trees **trees, bool net, int64_t owner, basin
     const basin_tensor *own = mine ? basin_bundle_at(bundle, 0) : NULL;
     if (own) count = own->shape.dim[0];
     BASIN_TRY(basin_ranks_broadcast(ranks, &count, sizeof count, owner, error));
-    if (!mine) status = BASIN_NEW_RAW(&bytes, (size_t)count * size, "trees", error);
+    if (!mine) status = BASIN_NEW_RAW(&bytes, (size_t)count, "trees", error);
     BASIN_TRY(basin_ranks_agree(ranks, status, error));
-    BASIN_TRY(
-        basin_ranks_broadcast(ranks, own ? own->data : bytes, (size_t)count * size, owner, error));
+    BASIN_TRY(basin_ranks_broadcast(ranks, own ? own->data : bytes, (size_t)count, owner, error));
     if (mine) return BASIN_OK;
-    BASIN_TRY(
-        basin_bundle_put(bundle, net ? "net" : "xgboost", bytes, dtype, BASIN_SHAPE(count), error));
+    BASIN_TRY(basin_bundle_put(bundle, "xgboost", bytes, BASIN_U8, BASIN_SHAPE(count), error));
     return basin_trees_load(trees, bundle, "", error);
 }
 
 /* Every fit is grown once, by the rank that it is dealt to. */
-basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *e, int64_t trees, int64_t members,
-                                       uint64_t seed, const basin_tree_tables *tables,
-                                       const uint8_t *part, basin_ranks *ranks,
-                                       const basin_watch *watch, basin_error *error) {
-    int64_t fits = trees + (members ? 2 : 0), done = 0;
+basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *e, int64_t fits, uint64_t seed,
+                                       const basin_tree_tables *tables, const uint8_t *part,
+                                       basin_ranks *ranks, const basin_watch *watch,
+                                       basin_error *error) {
+    int64_t done = 0;
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     BASIN_AT_EXIT(basin_tree_rows_free) basin_tree_rows rows = {0};
     basin_ranks_share own = basin_ranks_deal(ranks, fits);
-    growing g = {e, &rows, tables->table, members, seed, own.first, own.count, watch, &lock, &done};
+    growing g = {e, &rows, tables->table, seed, own.first, own.count, watch, &lock, &done};
     BASIN_TRY(BASIN_NEW(&e->trees, fits, "trees", error));
     e->fits = fits;
-    deal(e->seeing, trees, members > 0, e->known.count > 0);
+    deal(e->seeing, fits, e->known.count > 0);
     for (int v = 0; v < BASIN_TREE_VIEWS; v++) /* all fits alike, whatever they see */
         e->weight[v] = e->fits ? (double)e->seeing[v] / (double)e->fits : 0;
     BASIN_TRY(basin_tree_rows_take(&rows, tables, part, max_rows, error));
@@ -230,7 +201,7 @@ basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *e, int64_t trees, i
     for (int64_t rank = 0; rank < basin_ranks_count(ranks); rank++) {
         basin_ranks_share of = basin_ranks_deal_to(rank, basin_ranks_count(ranks), fits);
         for (int64_t k = of.first; k < of.first + of.count && basin_ranks_count(ranks) > 1; k++)
-            BASIN_TRY(send_fit(&e->trees[k], is_net(view_of(e, k, NULL)), rank, ranks, error));
+            BASIN_TRY(send_fit(&e->trees[k], rank, ranks, error));
     }
     return BASIN_OK;
 }
@@ -239,17 +210,12 @@ basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *e, int64_t trees, i
 
 double basin_nodes_ensemble_weight(const basin_nodes_ensemble *e, const basin_tree_table *table,
                                    int64_t fit) {
-    int64_t others = e->fits;
-    double whole = 0;
-    for (int v = 0; v < BASIN_TREE_VIEWS; v++) {
-        if (looks_at_labels(v))
-            others -= e->seeing[v];
-        else
-            whole += e->weight[v];
-    }
+    int64_t others = e->fits - e->seeing[BASIN_VIEW_KNOWN];
     basin_tree_view view = view_of(e, fit, NULL);
+    double whole = 0;
+    for (int v = 0; v < BASIN_VIEW_KNOWN; v++) whole += e->weight[v];
     if (table->known || !others) return e->weight[view] / (double)e->seeing[view];
-    if (looks_at_labels(view)) return 0;
+    if (view == BASIN_VIEW_KNOWN) return 0;
     return whole > 0 ? e->weight[view] / whole / (double)e->seeing[view] : 1 / (double)others;
 }
 
@@ -385,7 +351,7 @@ static const char *figure_key(char text[KEY], int which, int i) {
 
 /* "trees.own.fits" and "trees.own.weight", and so on. */
 static const char *view_key(char text[KEY], int view, const char *what) {
-    static const char *const name[] = {"own", "own_bold", "hops", "known", "net_own", "net_all"};
+    static const char *const name[] = {"own", "own_bold", "hops", "known"};
     snprintf(text, KEY, "trees.%s.%s", name[view], what);
     return text;
 }
@@ -456,8 +422,6 @@ static basin_status load_views(basin_nodes_ensemble *e, const basin_bundle *bund
     double sum = 0, count;
     if (basin_bundle_meta(bundle, "trees.labelled")) return load_alike(e, bundle, fits, error);
     for (int v = 0; v < BASIN_TREE_VIEWS; v++) {
-        /* Files of earlier versions have none. */
-        if (is_net(v) && !basin_bundle_meta(bundle, view_key(key, v, "fits"))) continue;
         BASIN_TRY(basin_bundle_number(&count, bundle, view_key(key, v, "fits"), 0, fits, error));
         BASIN_TRY(
             basin_bundle_number(&e->weight[v], bundle, view_key(key, v, "weight"), 0, 1, error));

@@ -31,7 +31,7 @@ static void spread(double *mean, double *deviation, const double *logit, const u
 /* ---- shares of views and network ---- */
 
 /* Views that have fits, then the network; shares in quarters, each part with deviation 1. */
-enum { PARTS = BASIN_TREE_VIEWS + 1, QUARTERS = 4, POINTS = 210 };
+enum { PARTS = BASIN_TREE_VIEWS + 1, QUARTERS = 4, POINTS = 70 };
 
 typedef struct point {
     double share[PARTS];
@@ -154,8 +154,8 @@ static void align(basin_nodes_ensemble *e, const double *trees, const double *ne
     e->shift = mean[0] - e->scale * mean[1];
 }
 
-/* Boosted trees, or Energy Transformers of rows and of the graph. */
-static bool belongs(int part, int which) { return (part >= BASIN_VIEW_NET_OWN) == which; }
+/* Boosted trees, or the network. */
+static bool belongs(int part, int which) { return (part == BASIN_TREE_VIEWS) == which; }
 
 /* What trees and network each reach, with the shares and threshold that validation chooses. */
 static basin_status measure_alone(basin_nodes_ensemble *e, int which, const weight_search *all,
@@ -202,8 +202,7 @@ basin_status basin_nodes_ensemble_choose(basin_nodes_ensemble *e, double *trees,
     BASIN_TRY(find_shares(share, &c, error));
     set_weights(e, trees, view, share, &c);
     align(e, trees, network_logit, part, network->nodes);
-    int64_t nets = e->seeing[BASIN_VIEW_NET_OWN] + e->seeing[BASIN_VIEW_NET_ALL];
-    for (int which = 0; which < 2 && e->fits > nets; which++) /* else there is only one kind */
+    for (int which = 0; which < 2; which++)
         BASIN_TRY(measure_alone(e, which, &c, network, part, scan, error));
     return BASIN_OK;
 }

@@ -65,8 +65,6 @@ static int64_t count_parameters(const basin_nodes_model *model) {
 
 const basin_nodes_info *basin_nodes_get_info(const basin_nodes_model *model) {
     basin_nodes_model *m = (basin_nodes_model *)model; /* to keep what is handed out */
-    const double *weight = m->ensemble.weight;
-    double rows = weight[BASIN_VIEW_NET_OWN] + weight[BASIN_VIEW_NET_ALL];
     basin_nodes_card *card = &m->memory.card;
     card->date = m->memory.date, card->version = m->memory.version, card->data = m->memory.data;
     card->digest = *m->memory.digest ? m->memory.digest : NULL;
@@ -79,7 +77,7 @@ const basin_nodes_info *basin_nodes_get_info(const basin_nodes_model *model) {
         .nodes = m->nodes,
         .classes = m->settings.classes,
         .threshold = m->threshold,
-        .share = m->ensemble.fits ? 1 - (1 - m->ensemble.share) * (1 - rows) : 1,
+        .share = m->ensemble.fits ? m->ensemble.share : 1,
         .calibration = m->calibration.kind,
         .card = *m->memory.date ? card : NULL,
         .scores = m->score,
@@ -223,8 +221,7 @@ static basin_status read_all(basin_nodes_model **model, const char *expected,
     BASIN_TRY(basin_scaler_load(&m->scale, bundle, "scale.", error));
     if (basin_facts_bias(&settings))
         BASIN_TRY(basin_scaler_load(&m->edge_scale, bundle, "edge_scale.", error));
-    if (settings.trees || settings.tabular)
-        BASIN_TRY(basin_nodes_ensemble_load(&m->ensemble, bundle, error));
+    if (settings.trees) BASIN_TRY(basin_nodes_ensemble_load(&m->ensemble, bundle, error));
     BASIN_TRY(basin_nodes_judged_load(m, bundle, error));
     BASIN_TRY(basin_nodes_memory_load(&m->memory, bundle, error));
     return basin_nodes_reference_load(&m->reference, bundle, m->features, error);

@@ -88,8 +88,6 @@ typedef enum basin_tree_view {
     BASIN_VIEW_OWN_WEIGHTED,
     BASIN_VIEW_HOPS,
     BASIN_VIEW_KNOWN,
-    BASIN_VIEW_NET_OWN, /* Energy Transformers over the rows: of own columns, */
-    BASIN_VIEW_NET_ALL, /* and of all, with a token per group of columns */
     BASIN_TREE_VIEWS
 } basin_tree_view;
 
@@ -220,10 +218,9 @@ void basin_tree_rows_free(basin_tree_rows *rows);
 /* Names the relations of a network: the union, or each one where there is none. */
 basin_status basin_nodes_ensemble_name(basin_nodes_ensemble *ensemble, const basin_network *network,
                                        basin_error *error);
-/* Grows `trees` fits and, with `members`, the two Energy Transformers, dealt to `ranks` (NULL: all
- * here); a function of seed and parts. The watcher may stop them early. */
-basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *ensemble, int64_t trees,
-                                       int64_t members, uint64_t seed,
+/* Grows fits, dealt to `ranks` (NULL: all here); a function of seed and parts. The watcher may stop
+ * them early. */
+basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *ensemble, int64_t fits, uint64_t seed,
                                        const basin_tree_tables *tables,
                                        const uint8_t *part /* [N] */, basin_ranks *ranks,
                                        const basin_watch *watch, basin_error *error);
@@ -423,14 +420,10 @@ basin_status basin_nodes_reference_load(basin_nodes_reference *reference,
       "Fits of boosted trees, on features and their means over neighbours, that stand beside the " \
       "network; 0: none. Validation chooses the share of each.",                                   \
       .absent = "0")                                                                               \
-    X(INTEGER, tabular, "N", 0, 64,                                                                \
-      "Members of Energy Transformers that read a node's row of the trees' table, only own "       \
-      "columns and all of them; members share weights. 0: none.",                                  \
-      .absent = "0")                                                                               \
     X(SWITCH, labels,                                                                              \
       "A quarter of the trees looks at how many of a node's neighbours that were trained on are "  \
       "anomalous; off: no node's label is in the model's file.",                                   \
-      .absent = "off", .needs = "trees!=0,tabular!=0")                                             \
+      .absent = "off", .needs = "trees!=0")                                                        \
     X(CHOICE, calibrate, BASIN_CHOICES("auto", "none", "platt", "isotonic"),                       \
       "What makes frequencies of probabilities, by validation; auto: platt or isotonic.",          \
       .absent = "none")                                                                            \

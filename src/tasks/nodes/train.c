@@ -477,7 +477,7 @@ static basin_status settle(training_session *t, bool *stopped, const uint8_t *pa
 static void leave_out_labels(training_session *t) {
     basin_nodes_settings *s = &t->settings;
     const basin_network *n = t->data.network;
-    bool read = s->labels && (s->trees || s->tabular), any = t->parts != NULL;
+    bool read = s->labels && s->trees, any = t->parts != NULL;
     for (int r = 0; r < n->relations; r++) any = any || n->relation[r].edges > 0;
     s->labels = s->labels && any;
     if (!t->parts || !read || !n->directed) return;
@@ -486,13 +486,13 @@ static void leave_out_labels(training_session *t) {
     s->labels = false;
 }
 
-/* Without XGBoost the Energy Transformers stand alone. */
+/* Without XGBoost the Energy Transformer stands alone. */
 static void leave_out_trees(basin_nodes_settings *settings, const basin_watch *watch) {
     basin_error why;
     if (!settings->trees || !basin_trees_available(&why)) return;
     basin_watch_note(watch, "trained without boosted trees: %s", why.text);
     settings->trees = 0;
-    if (!settings->tabular) settings->labels = false;
+    settings->labels = false;
 }
 
 static basin_status train_on(basin_nodes_model **model, basin_training_result *outcome,

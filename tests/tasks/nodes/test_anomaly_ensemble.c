@@ -194,7 +194,7 @@ TEST(many_nodes_are_thinned_out) {
     assert_ok(basin_nodes_ensemble_name(&e, network, &failure));
     assert_ok(basin_tree_table_open(&table, network, &e, 0, &failure));
     basin_tree_tables tables = {.network = network, .count = 1, .table = &table};
-    assert_ok(basin_nodes_ensemble_grow(&e, 1, 0, 1, &tables, part, NULL, NULL, &failure));
+    assert_ok(basin_nodes_ensemble_grow(&e, 1, 1, &tables, part, NULL, NULL, &failure));
     assert_ok(basin_nodes_ensemble_logits(logit, &e, &tables, false, &failure));
     for (int64_t i = TRAINS; i < NODES; i++) {
         expected += y[i];
@@ -456,54 +456,6 @@ TEST(thresholds_reach_their_goals) {
                        BASIN_BAD_VALUE, wrong[i]);
     }
     basin_nodes_close(model);
-}
-
-/* ---- Energy Transformers over rows ---- */
-
-/* Without XGBoost, too: they learn, are the same from a file, and say what moved them. */
-TEST(networks_of_rows_learn_and_are_kept) {
-    BASIN_AT_EXIT(fraud_scene_free)
-    fraud_scene s = fraud_scene_of(fraud_new(500, 3, 1, false));
-    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
-    BASIN_AT_EXIT(basin_nodes_ensemble_free) basin_nodes_ensemble read = {0};
-    s.settings.tabular = 2, s.settings.labels = true, s.settings.epochs = 2;
-    basin_nodes_model *model = train(&s);
-    const basin_nodes_ensemble *e = &model->ensemble;
-    assert_int_equal(e->fits, 2);
-    assert_true(basin_score_get(basin_nodes_get_info(model)->reached[BASIN_SPLIT_VAL], "auroc") >
-                0.8);
-    assert_ok(basin_bundle_new(&bundle, NULL, &failure));
-    assert_ok(basin_nodes_ensemble_store(bundle, e, &failure));
-    assert_ok(basin_bundle_meta_set(bundle, "nodes", "500", &failure));
-    assert_ok(basin_nodes_ensemble_load(&read, bundle, &failure));
-    for (int fit = 0; fit < 2; fit++) {
-        enum { MOST = 200 };
-        int64_t columns = basin_trees_features(e->trees[fit]);
-        float x[2 * MOST], value[2 * MOST + 2];
-        double logit[2], again[1], sum = 0;
-        assert_true(columns < MOST && columns == basin_trees_features(read.trees[fit]));
-        for (int64_t i = 0; i < 2 * columns; i++) x[i] = (float)sin((double)(i * i));
-        assert_ok(basin_trees_predict(logit, e->trees[fit], x, 2, columns, &failure));
-        assert_ok(basin_trees_predict(again, read.trees[fit], x + columns, 1, columns, &failure));
-        assert_float_equal(logit[1], again[0], 1e-5);
-        assert_ok(basin_trees_shapley(value, e->trees[fit], x, 2, columns, &failure));
-        for (int64_t i = 0; i < columns; i++) sum += (double)value[columns + 1 + i];
-        assert_true(fabs(sum - (logit[1] - logit[0])) < 0.02 * (1 + fabs(logit[1] - logit[0])));
-    }
-    basin_nodes_close(model);
-}
-
-TEST(broken_networks_of_rows_are_refused) {
-    static const float wrong[][4] = {{0, 1, 2, 0}, {1, 40, 2, 0}, {1, 1, 0.5f, 0}, {2, 1, 3, 0}};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
-        basin_trees *trees;
-        assert_ok(basin_bundle_new(&bundle, NULL, &failure));
-        assert_ok(basin_bundle_put(bundle, "a.net", wrong[i], BASIN_F32, BASIN_SHAPE(4), &failure));
-        assert_failure(basin_trees_load(&trees, bundle, "a.", &failure), BASIN_BAD_FILE,
-                       "a.net is not a network of rows");
-        assert_null(trees);
-    }
 }
 
 /* ---- the rival ---- */

@@ -11,7 +11,7 @@
 static fraud_scene scene_new(int64_t nodes, int relations, bool directed) {
     needs_xgboost();
     fraud_scene s = fraud_scene_of(fraud_new(nodes, 3, relations, directed));
-    s.settings.members = 1, s.settings.trees = 2, s.settings.tabular = 2, s.settings.labels = true,
+    s.settings.members = 1, s.settings.trees = 2, s.settings.labels = true,
     s.settings.calibrate = "isotonic", s.settings.epochs = 20;
     s.model = fraud_train(s.network, s.part, &s.settings, &s.training);
     return s;

@@ -149,7 +149,6 @@ TEST(trees_of_parts_are_those_of_the_whole) {
         basin_training_result outcome = {.size = sizeof outcome};
         uint8_t *split = fraud_split(network);
         settings.epochs = 2, settings.trees = 4, settings.labels = true, settings.dropout = 0;
-        settings.tabular = 2;
         basin_nodes_model *whole = train(&outcome, network, NULL, split, &settings, &training);
         basin_parts *parts = cut(network, PARTS);
         basin_nodes_model *apart = train(&outcome, NULL, parts, split, &settings, &training);

@@ -54,8 +54,7 @@ static fraud_scene scene_of(const sample *s, char *text) {
     write_edges(text + TEXT, 0, EDGES, NODES, s->columns);
     fraud_scene scene = fraud_scene_of(read(text, text + TEXT, &options));
     scene.settings.epochs = 6, scene.settings.hops = s->hops, scene.settings.facts = s->facts;
-    scene.settings.trees = s->trees, scene.settings.tabular = s->trees ? 2 : 0,
-    scene.settings.labels = s->trees > 0;
+    scene.settings.trees = s->trees, scene.settings.labels = s->trees > 0;
     if (s->directed && s->hops == 2 && !strcmp(s->facts, "none"))
         scene.settings.directions = "come";
     scene.settings.scaling = "quantile", scene.settings.members = 2;

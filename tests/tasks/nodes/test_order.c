@@ -165,8 +165,8 @@ static void check(bool related, bool directed, int64_t trees, const char *facts)
         *s = fraud_scene_of(read_rows(&table[0], &table[1], k ? 7 : 0, &options));
         if (!strcmp(facts, "none")) basin_network_forget_facts(s->network);
         s->settings.epochs = 6, s->settings.hops = 2, s->settings.facts = facts;
-        s->settings.trees = trees, s->settings.tabular = trees ? 2 : 0;
-        s->settings.labels = trees > 0, s->settings.calibrate = trees ? "auto" : "none";
+        s->settings.trees = trees, s->settings.labels = trees > 0;
+        s->settings.calibrate = trees ? "auto" : "none";
         s->model = fraud_train(s->network, s->part, &s->settings, &s->training);
     }
     assert_null(scene[0].network->order);

@@ -318,7 +318,9 @@ TEST(files_of_the_objective_match_are_refused) {
     assert_int_equal(
         basin_settings_parse(&s, basin_image_task.table, config[1], false, "f", &error),
         BASIN_UNSUPPORTED);
-    assert_string_equal(error.text, "f: configuration: objective \"match\" is no longer supported");
+    assert_string_equal(error.text,
+                        "f: configuration: objective \"match\" is no longer supported; a "
+                        "model with it must be trained again");
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

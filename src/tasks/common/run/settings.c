@@ -229,7 +229,8 @@ static const struct {
             {"degree_scalers", "false"},
             {"reconstruct_all", "true"},
             {"best_of", "0"},
-            {"best_of", "1"}};
+            {"best_of", "1"},
+            {"tabular", "0"}};
 
 /* A setting that this version does not know may have gone; then its value must be the one above. */
 static basin_status check_unknown(const cJSON *item, const char *path, basin_error *error) {
@@ -243,8 +244,9 @@ static basin_status check_unknown(const cJSON *item, const char *path, basin_err
     basin_status status = BASIN_OK;
     if (known && !same)
         status = basin_fail(error, BASIN_UNSUPPORTED,
-                            "%s: configuration: %s %.60s is no longer supported", path,
-                            item->string, value);
+                            "%s: configuration: %s %.60s is no longer supported; "
+                            "a model with it must be trained again",
+                            path, item->string, value);
     else if (!known)
         status = basin_fail(error, BASIN_BAD_FILE,
                             "%s: configuration: '%.60s' is not known to this version", path,

@@ -52,7 +52,6 @@ const basin_trees_spec BASIN_TREES_DEFAULT = {
 
 struct basin_trees {
     handle booster;
-    basin_row_net *net; /* in its place */
 };
 
 /* ---- the library ---- */
@@ -268,29 +267,19 @@ basin_status basin_trees_fit(basin_trees **trees, const basin_trees_data *data,
     return BASIN_OK;
 }
 
-basin_status basin_trees_fit_net(basin_trees **trees, const basin_trees_data *data,
-                                 const basin_row_net_spec *spec, const basin_watch *watch,
-                                 basin_error *error) {
-    BASIN_TRY(BASIN_NEW(trees, 1, "a network of rows", error));
-    return basin_row_net_fit(&(*trees)->net, data, spec, watch, error);
-}
-
 void basin_trees_free(basin_trees *trees) {
     if (!trees) return;
     if (trees->booster) xgb.XGBoosterFree(trees->booster);
-    basin_row_net_free(trees->net);
     free(trees);
 }
 
 int64_t basin_trees_features(const basin_trees *trees) {
     uint64_t count = 0;
-    if (trees->net) return basin_row_net_features(trees->net);
     return xgb.XGBoosterGetNumFeature(trees->booster, &count) ? 0 : (int64_t)count;
 }
 
 int64_t basin_trees_rounds(const basin_trees *trees) {
     int rounds = 0;
-    if (trees->net) return 1;
     return xgb.XGBoosterBoostedRounds(trees->booster, &rounds) ? 0 : rounds;
 }
 
@@ -303,7 +292,6 @@ basin_status basin_trees_predict(double *logit, const basin_trees *trees, const 
     const float *value;
     uint64_t rank;
     if (!rows) return BASIN_OK;
-    if (trees->net) return basin_row_net_predict(logit, trees->net, x, rows, stride, error);
     if (!basin_trees_rounds(trees)) { /* the fit was stopped before its first */
         memset(logit, 0, (size_t)rows * sizeof *logit);
         return BASIN_OK;
@@ -320,25 +308,11 @@ basin_status basin_trees_predict(double *logit, const basin_trees *trees, const 
     return BASIN_OK;
 }
 
-/* For a network: what moves it from the first row to each. */
-static basin_status move_net(float *value, const basin_row_net *net, const float *x, int64_t rows,
-                             int64_t stride, basin_error *error) {
-    int64_t features = basin_row_net_features(net);
-    BASIN_SCRATCH_RAW(double, move, features, "the reasons of a network", error);
-    for (int64_t i = 0; i < rows; i++, value += features + 1) {
-        BASIN_TRY(basin_row_net_moves(move, net, x, x + i * stride, error));
-        for (int64_t f = 0; f < features; f++) value[f] = (float)move[f];
-        value[features] = 0;
-    }
-    return BASIN_OK;
-}
-
 basin_status basin_trees_shapley(float *value, const basin_trees *trees, const float *x,
                                  int64_t rows, int64_t stride, basin_error *error) {
     BASIN_AT_EXIT(free_matrix) handle matrix = NULL;
     const float *found;
     int64_t features = basin_trees_features(trees);
-    if (trees->net) return move_net(value, trees->net, x, rows, stride, error);
     BASIN_TRY(make_matrix(&matrix, x, rows, features, stride, error));
     BASIN_TRY(ask(&found, trees->booster, matrix, 2, error));
     memcpy(value, found, (size_t)(rows * (features + 1)) * sizeof *value);
@@ -360,7 +334,6 @@ basin_status basin_trees_store(basin_bundle *bundle, const char *prefix, const b
     const char *bytes;
     uint64_t count;
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor copy = {0};
-    if (trees->net) return basin_row_net_store(bundle, prefix, trees->net, error);
     BASIN_TRY(check(
         xgb.XGBoosterSaveModelToBuffer(trees->booster, "{\"format\":\"ubj\"}", &count, &bytes),
         error));
@@ -390,8 +363,7 @@ static basin_status load(basin_trees *trees, const basin_bundle *bundle, const c
 basin_status basin_trees_load(basin_trees **trees, const basin_bundle *bundle, const char *prefix,
                               basin_error *error) {
     BASIN_TRY(BASIN_NEW(trees, 1, "boosted trees", error));
-    basin_status status = basin_row_net_load(&(*trees)->net, bundle, prefix, error);
-    if (!status && !(*trees)->net) status = load(*trees, bundle, prefix, error);
+    basin_status status = load(*trees, bundle, prefix, error);
     if (status) basin_trees_free(*trees), *trees = NULL;
     return status;
 }

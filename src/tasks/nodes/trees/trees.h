@@ -50,11 +50,6 @@ basin_status basin_trees_available(basin_error *error);
 basin_status basin_trees_fit(basin_trees **trees, const basin_trees_data *data,
                              const basin_trees_spec *spec, const basin_watch *watch,
                              basin_error *error);
-/* A fit that is an Energy Transformer (net.h), without XGBoost; functions below take both. */
-typedef struct basin_row_net_spec basin_row_net_spec;
-basin_status basin_trees_fit_net(basin_trees **trees, const basin_trees_data *data,
-                                 const basin_row_net_spec *spec, const basin_watch *watch,
-                                 basin_error *error);
 void basin_trees_free(basin_trees *trees);
 int64_t basin_trees_features(const basin_trees *trees); /* columns that it reads */
 int64_t basin_trees_rounds(const basin_trees *trees);
@@ -64,8 +59,7 @@ basin_status basin_trees_predict(double *logit /* [rows] */, const basin_trees *
                                  const float *x /* [rows, stride] */, int64_t rows, int64_t stride,
                                  basin_error *error);
 /* Shapley values of each column, from the expectation over the training rows, which is the last
- * column; rows add up to the logits. For a network: integrated gradients from the first row, last
- * column 0. */
+ * column; rows add up to the logits. */
 basin_status basin_trees_shapley(float *value /* [rows, features + 1] */, const basin_trees *trees,
                                  const float *x /* [rows, stride] */, int64_t rows, int64_t stride,
                                  basin_error *error);
@@ -76,37 +70,5 @@ basin_status basin_trees_store(basin_bundle *bundle, const char *prefix, const b
 /* Also reads the trees of files that were written before XGBoost grew them. */
 basin_status basin_trees_load(basin_trees **trees, const basin_bundle *bundle, const char *prefix,
                               basin_error *error);
-
-/* An Energy Transformer over rows of a table: piecewise-linear embeddings of columns, groups of
- * them as tokens, members that share all weights but input scales and shifts (TabM). */
-enum { BASIN_ROW_TOKENS = 32 };
-
-struct basin_row_net_spec {
-    int tokens;
-    int64_t width[BASIN_ROW_TOKENS]; /* columns of each, one after the other */
-    int64_t members;
-    uint64_t seed;
-};
-
-typedef struct basin_row_net basin_row_net;
-
-basin_status basin_row_net_fit(basin_row_net **net, const basin_trees_data *data,
-                               const basin_row_net_spec *spec, const basin_watch *watch,
-                               basin_error *error);
-void basin_row_net_free(basin_row_net *net);
-int64_t basin_row_net_features(const basin_row_net *net);
-/* Any number of threads at once. */
-basin_status basin_row_net_predict(double *logit /* [rows] */, const basin_row_net *net,
-                                   const float *x /* [rows, stride] */, int64_t rows,
-                                   int64_t stride, basin_error *error);
-/* Integrated gradients of each column between the embeddings of rows `from` and `to`. */
-basin_status basin_row_net_moves(double *move /* [features] */, const basin_row_net *net,
-                                 const float *from, const float *to, basin_error *error);
-/* As the tensor PREFIXnet, F32. */
-basin_status basin_row_net_store(basin_bundle *bundle, const char *prefix, const basin_row_net *net,
-                                 basin_error *error);
-/* NULL where there is none. */
-basin_status basin_row_net_load(basin_row_net **net, const basin_bundle *bundle, const char *prefix,
-                                basin_error *error);
 
 #endif
