@@ -210,7 +210,7 @@ TEST(eval_measures_what_edges_are_worth) {
     assert_true(json_number(tree, "models.2.auprc.0") < with && without < with);
     const program *p = run_ok(state, "%s -q", line);
     char gain[60];
-    snprintf(gain, sizeof gain, "gain of the edges, over no edges: AUPRC %+.1f", with - without);
+    snprintf(gain, sizeof gain, "gain of the edges, over no edges: AUPRC %+.2f", with - without);
     assert_contains(p->out, gain);
 }
 
