@@ -1,12 +1,11 @@
 /* Energy attention and the products over pairs on a CUDA device against plain loops in double: all
  * pairs and lists, hubs and isolated nodes, multipliers and mixing, in float, tf32 and bfloat16.
  * Each call runs three times (one by one, captured, replayed) and must give the same bits. Skipped
- * where there is no device. `time [BATCH [NODES]]` as arguments: no tests, see attention_timing.h.
+ * where there is no device.
  */
 #include <stdio.h>
 
 #include "engine/backend/attention_problem.h"
-#include "engine/backend/attention_timing.h"
 
 #include "engine/backend/kernel.h"
 
@@ -797,16 +796,11 @@ TEST(test_pairs) {
     }
 }
 
-int main(int count, char **word) {
+int main(void) {
     basin_error error;
     if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error) != BASIN_OK) {
         printf("%s: skipped\n", error.text);
         return 77; /* CTest's "skipped" */
-    }
-    if (count > 1 && !strcmp(word[1], "time")) {
-        timing_all(cuda, count > 2 ? atoll(word[2]) : 256, count > 3 ? atoll(word[3]) : 197);
-        basin_backend_close(cuda);
-        return 0;
     }
     int failed = tests_run(NULL, NULL);
     basin_backend_close(cuda);

@@ -24,103 +24,10 @@ static void give(rig *r, const basin_bundle *golden, const char *state, const ch
     rig_ok(basin_store_write(r->store, state, golden_get(golden, key), &error), &error);
 }
 
-/* Layers v, h, c and the synapses of the oracle's case. */
-static void build_golden(rig *r, const basin_bundle *golden) {
-    double tau[3];
-    basin_graph *graph = r->graph;
-    basin_expr beta = basin_scalar(graph, golden_number(golden, "beta"));
-    basin_expr delta = basin_state(graph, "v.delta", BASIN_SHAPE(12));
-    basin_expr gamma = basin_scalar(graph, golden_number(golden, "gamma"));
-    assert_int_equal(sscanf(basin_bundle_meta(golden, "tau"),
-                            "{\"v\": %lf, \"h\": %lf, \"c\": %lf}", &tau[0], &tau[1], &tau[2]),
-                     3);
-    basin_lagrangian norm = {.name = "layernorm", .gamma = gamma, .delta = delta};
-    const basin_layer layer[3] = {
-        {.name = "v", .shape = BASIN_SHAPE(12), .lagrangian = norm},
-        {.name = "h", .shape = BASIN_SHAPE(9), .lagrangian = {.name = "softmax", .beta = beta}},
-        {.name = "c", .shape = BASIN_SHAPE(5), .lagrangian = {.name = "tanh", .beta = beta}}};
-    for (int i = 0; i < 3; i++) {
-        basin_layer with_tau = layer[i];
-        with_tau.tau = tau[i];
-        assert_int_equal(basin_ham_layer(r->ham, &with_tau), i);
-    }
-    basin_ham_synapse(r->ham, &(basin_synapse){.name = "vh", .kind = BASIN_SYNAPSE_LINEAR});
-    basin_ham_synapse(r->ham, &(basin_synapse){.name = "hc", .kind = BASIN_SYNAPSE_LINEAR});
-    basin_ham_synapse(r->ham, &(basin_synapse){.name = "c", .kind = BASIN_SYNAPSE_BIAS});
-    basin_ham_synapse(r->ham, &(basin_synapse){.name = "am",
-                                               .kind = BASIN_SYNAPSE_MEMORY,
-                                               .units = 20,
-                                               .hidden = {.name = "softmax", .beta = beta}});
-    basin_ham_connect(r->ham, "vh", "v, h");
-    basin_ham_connect(r->ham, "hc", "h, c");
-    basin_ham_connect(r->ham, "c", "c");
-    basin_ham_connect(r->ham, "am", "v");
-    give(r, golden, "vh.w", "in.W_vh");
-    give(r, golden, "hc.w", "in.W_hc");
-    give(r, golden, "c.b", "in.b_c");
-    give(r, golden, "am.xi", "in.xi");
-    give(r, golden, "v.delta", "in.delta");
-}
-
 static void assert_close(const basin_tensor *got, const basin_tensor *want, double tolerance,
                          const char *what) {
     double distance = check_distance(got, want);
     if (!(distance < tolerance)) fail_msg("%s is off by %g", what, distance);
-}
-
-static void compare_gradient(rig *r, const basin_bundle *golden, double tolerance) {
-    static const char *const key[3] = {"out.dEdg.v", "out.dEdg.h", "out.dEdg.c"};
-    basin_expr dEdg[3];
-    basin_ham_gradient(r->ham, dEdg, r->x, false);
-    for (int i = 0; i < 3; i++) {
-        basin_tensor got = rig_value(r, dEdg[i]);
-        assert_close(&got, golden_get(golden, key[i]), tolerance, key[i]);
-        basin_tensor_free(&got);
-    }
-}
-
-/* The oracle's trace has one column for all synapses. */
-static void compare_trace(const basin_descent_result *result, const basin_bundle *golden,
-                          double tolerance) {
-    double row[4 * 16];
-    assert_int_equal(result->terms, 7);
-    for (int t = 0; t <= result->steps; t++)
-        for (int p = 0; p < 7; p++) {
-            double e = result->energy[t * 7 + p];
-            row[4 * t + (p < 3 ? p : 3)] = p <= 3 ? e : row[4 * t + 3] + e;
-        }
-    basin_tensor got = basin_tensor_borrow(row, BASIN_F64, BASIN_SHAPE(result->steps + 1, 4));
-    assert_close(&got, golden_get(golden, "out.energy"), tolerance, "out.energy");
-}
-
-TEST(test_golden) {
-    static const char *const in[3] = {"in.x.v", "in.x.h", "in.x.c"};
-    static const char *const out[3] = {"out.x.v", "out.x.h", "out.x.c"};
-    BASIN_AT_EXIT(free_bundle) basin_bundle *golden = golden_open("ham");
-    for (int k = 0; k < 2; k++) {
-        rig r;
-        basin_error error;
-        basin_descent_result result;
-        basin_tensor start[3];
-        double tolerance = k ? 1e-3 : 1e-9;
-        basin_ham_spec spec = {.steps = (int)golden_number(golden, "steps"),
-                               .dt = golden_number(golden, "dt")};
-        rig_open(&r, k ? "cpu" : "ref");
-        build_golden(&r, golden);
-        r.layers = 3;
-        rig_inputs(&r, 1);
-        for (int i = 0; i < 3; i++) {
-            start[i] = batch_of_one(golden_get(golden, in[i]));
-            r.number[i] = start[i];
-        }
-        compare_gradient(&r, golden, tolerance);
-        rig_ok(ham_run(r.ham, r.store, &result, start, &spec, NULL, &error), &error);
-        compare_trace(&result, golden, tolerance);
-        for (int i = 0; i < 3; i++)
-            assert_close(&result.x[i], golden_get(golden, out[i]), tolerance, out[i]);
-        basin_descent_result_free(&result);
-        rig_close(&r);
-    }
 }
 
 /* The paper's block as a network: one layer of tokens with a layer norm, attention and a ReLU

@@ -1,9 +1,7 @@
-/* How long energy attention over all pairs takes on a device, at the paper's image model, beside
- * the floors of its products and of its memory traffic. Not a test: `test_cuda_attention time
- * [BATCH [NODES]]`. */
-#ifndef BASIN_TESTS_BACKEND_ATTENTION_TIMING_H
-#define BASIN_TESTS_BACKEND_ATTENTION_TIMING_H
-
+/* How long energy attention over all pairs takes on a GPU, at the paper's image model, beside the
+ * floors of its products and of its memory traffic.
+ *
+ *     build/bench/cuda_attention [BATCH [NODES]] */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +21,7 @@ typedef struct timing {
 
 /* An operand of random numbers in [-1, 1) or, positive, [0, 1], as floats or as the upper halves of
  * floats. */
-static inline basin_operand timing_operand(timing *t, basin_kind kind, basin_shape shape,
-                                           bool positive) {
+static basin_operand timing_operand(timing *t, basin_kind kind, basin_shape shape, bool positive) {
     size_t count = (size_t)basin_shape_count(shape), size = kind == BASIN_NARROW ? 2 : 4;
     char *host = malloc(count * size);
     uint64_t state = (uint64_t)t->blocks + 1;
@@ -46,7 +43,7 @@ static inline basin_operand timing_operand(timing *t, basin_kind kind, basin_sha
     return (basin_operand){.block = t->blocks++, .kind = kind, .shape = shape};
 }
 
-static inline double timing_seconds(timing *t) {
+static double timing_seconds(timing *t) {
     double began = basin_clock();
     basin_error error = {0};
     t->backend->table->run(t->backend, t->call, TIMING_CALLS, t->block);
@@ -66,8 +63,8 @@ typedef struct timing_form {
 } timing_form;
 
 /* The call, its operands in blocks of their own. */
-static inline basin_call timing_call(timing *t, const timing_form *form, basin_kind kind,
-                                     uint8_t products, int64_t batch, int64_t nodes) {
+static basin_call timing_call(timing *t, const timing_form *form, basin_kind kind, uint8_t products,
+                              int64_t batch, int64_t nodes) {
     basin_shape large = BASIN_SHAPE(batch, nodes, TIMING_HEADS, TIMING_WIDTH);
     basin_shape row = BASIN_SHAPE(batch, nodes, TIMING_HEADS), heads = BASIN_SHAPE(TIMING_HEADS);
     bool value = form->op == BASIN_OP_ATTENTION, reverse = form->op == BASIN_OP_ATTENTION_REVERSE;
@@ -93,9 +90,9 @@ static inline basin_call timing_call(timing *t, const timing_form *form, basin_k
 }
 
 /* One form in one precision; prints a row. */
-static inline void timing_row(basin_backend *backend, const timing_form *form, const char *name,
-                              basin_kind kind, uint8_t products, double rate, int64_t batch,
-                              int64_t nodes) {
+static void timing_row(basin_backend *backend, const timing_form *form, const char *name,
+                       basin_kind kind, uint8_t products, double rate, int64_t batch,
+                       int64_t nodes) {
     timing t = {.backend = backend, .blocks = 1};
     basin_call call = timing_call(&t, form, kind, products, batch, nodes);
     call.workspace_bytes = backend->table->workspace(backend, &call);
@@ -115,7 +112,7 @@ static inline void timing_row(basin_backend *backend, const timing_form *form, c
 }
 
 /* Rates are what large products reach on an H200. */
-static inline void timing_all(basin_backend *backend, int64_t batch, int64_t nodes) {
+static void timing_all(basin_backend *backend, int64_t batch, int64_t nodes) {
     static const timing_form form[] = {{"log-sum-exp", BASIN_OP_ATTENTION, false, 2},
                                        {"force", BASIN_OP_ATTENTION_FORCE, false, 6},
                                        {"reverse", BASIN_OP_ATTENTION_REVERSE, false, 14},
@@ -130,4 +127,14 @@ static inline void timing_all(basin_backend *backend, int64_t batch, int64_t nod
     }
 }
 
-#endif
+int main(int count, char **word) {
+    basin_backend *cuda;
+    basin_error error;
+    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
+        printf("%s: skipped\n", error.text);
+        return 0;
+    }
+    timing_all(cuda, count > 1 ? atoll(word[1]) : 256, count > 2 ? atoll(word[2]) : 197);
+    basin_backend_close(cuda);
+    return 0;
+}
