@@ -157,14 +157,6 @@ TEST_WITH(resumes_at_rest_points, folder_new, folder_remove) {
     survives(&s, 0, limit, 2);
 }
 
-TEST_WITH(resumes_before_the_first_validation, folder_new, folder_remove) {
-    BASIN_AT_EXIT(scene_close) scene s;
-    static const int64_t limit[] = {2, 1};
-    scene_open(&s, state);
-    s.settings.batch = 4;
-    survives(&s, 3, limit, 2);
-}
-
 TEST_WITH(resumes_without_validation, folder_new, folder_remove) {
     BASIN_AT_EXIT(scene_close) scene s;
     static const int64_t limit[] = {2, 3, 4};
@@ -206,43 +198,6 @@ TEST_WITH(begins_where_there_is_no_checkpoint, folder_new, folder_remove) {
     assert_true(again.finished_before && again.parameters > 0);
 }
 
-/* ---- damaged checkpoints ---- */
-
-/* Writes the checkpoint with a number in its "basin.run" replaced. */
-static void damage(const scene *s, const char *name, double value) {
-    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
-    assert_ok(basin_bundle_read(&bundle, s->checkpoint, &failure));
-    cJSON *run = cJSON_Parse(basin_bundle_meta(bundle, "basin.run"));
-    cJSON_ReplaceItemInObject(run, name, cJSON_CreateNumber(value));
-    char *text = cJSON_PrintUnformatted(run);
-    assert_ok(basin_bundle_meta_set(bundle, "basin.run", text, &failure));
-    assert_ok(basin_bundle_digest(bundle, &failure));
-    assert_ok(basin_bundle_write(s->checkpoint, bundle, &failure));
-    cJSON_free(text);
-    cJSON_Delete(run);
-}
-
-TEST_WITH(refuses_damaged_checkpoints, folder_new, folder_remove) {
-    static const struct {
-        const char *name;
-        double value;
-    } wrong[] = {{"epoch", -100000}, {"epoch", 50},      {"epoch", 1e300}, {"step", -1},
-                 {"step", 1 << 30},  {"best_epoch", 99}, {"member", 50},   {"step", 0.5}};
-    BASIN_AT_EXIT(scene_close) scene s;
-    basin_error error;
-    scene_open(&s, state);
-    name_files(&s, "damaged");
-    trained(&s, (basin_training_options){0}, 3);
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        trained(&s, (basin_training_options){.restart = true}, 3);
-        damage(&s, wrong[i].name, wrong[i].value);
-        basin_status status = refused(&error, &s, (basin_training_options){.resume = true});
-        if (status != BASIN_BAD_FILE && status != BASIN_BAD_VALUE)
-            fail_msg("%s = %g: %s", wrong[i].name, wrong[i].value, error.text);
-        assert_non_null(strstr(error.text, "damaged.safetensors.checkpoint"));
-    }
-}
-
 TEST_WITH(refuses_other_graphs_and_settings, folder_new, folder_remove) {
     BASIN_AT_EXIT(scene_close) scene s;
     basin_error error;
@@ -267,26 +222,6 @@ TEST_WITH(refuses_other_graphs_and_settings, folder_new, folder_remove) {
 
 /* ---- further than one run ---- */
 
-TEST_WITH(more_epochs_follow, folder_new, folder_remove) {
-    char whole[PATH_TEXT];
-    BASIN_AT_EXIT(scene_close) scene s;
-    scene_open(&s, state);
-    /* without a schedule the epochs of a longer run are those of a shorter one */
-    s.settings.warmup = 0, s.settings.rate_last = s.settings.rate_first = -1;
-    s.settings.epochs = 5;
-    name_files(&s, "five");
-    trained(&s, (basin_training_options){0}, 0);
-    snprintf(whole, sizeof whole, "%s", s.output);
-    name_files(&s, "more");
-    s.settings.epochs = 2;
-    trained(&s, (basin_training_options){.keep_checkpoint = true}, 0);
-    s.settings.epochs = 5;
-    basin_training_result outcome = trained(&s, (basin_training_options){.resume = true}, 0);
-    assert_true(outcome.resumed && outcome.epochs == 5);
-    assert_non_null(strstr(s.note, "the run had 2 epochs and now has 5"));
-    world_same_files(whole, s.output, 0);
-}
-
 /* Fine-tuning at a rate of 0 leaves the weights as they are, whatever the new set's labels are. */
 TEST_WITH(begins_with_a_model, folder_new, folder_remove) {
     char first[PATH_TEXT];
@@ -309,18 +244,6 @@ TEST_WITH(begins_with_a_model, folder_new, folder_remove) {
     s.settings.dim = 12;
     name_files(&s, "third");
     assert_int_equal(refused(&error, &s, (basin_training_options){.from = first}), BASIN_BAD_SHAPE);
-}
-
-TEST_WITH(rehearses, folder_new, folder_remove) {
-    basin_training_result outcome = {.size = sizeof outcome};
-    BASIN_AT_EXIT(scene_close) scene s;
-    scene_open(&s, state);
-    s.settings.epochs = 100000;
-    name_files(&s, "rehearsed");
-    outcome = trained(&s, (basin_training_options){.dry_run_seconds = 0.05}, 0);
-    assert_true(outcome.steps >= 4 && outcome.steps_planned == 200000);
-    assert_true(outcome.memory > 1000 && outcome.parameters > 100 && outcome.step_seconds > 0);
-    assert_int_equal(folder_count(state), 0);
 }
 
 /* The model holds what was learnt by then. */
@@ -347,17 +270,4 @@ TEST_WITH(holds_to_its_memory, folder_new, folder_remove) {
     assert_int_equal(refused(&error, &s, (basin_training_options){.memory = 4096}),
                      BASIN_NO_MEMORY);
     assert_non_null(strstr(error.text, "a smaller batch"));
-}
-
-/* Before the data, which are not there either. */
-TEST_WITH(looks_at_its_output_first, folder_new, folder_remove) {
-    basin_training_result outcome = {.size = sizeof outcome};
-    BASIN_AT_EXIT(scene_close) scene s;
-    scene_open(&s, state);
-    name_files(&s, "none/model");
-    basin_settings settings = {.kind = &basin_graphs_task, .values = &s.settings};
-    basin_graphs_train_data data = {.path = "missing.zip"};
-    basin_training_options training = {.backend = s.backend, .output = s.output};
-    assert_failure(basin_graphs_train(NULL, &outcome, &settings, &data, &training, &failure),
-                   BASIN_IO, "none/model.safetensors");
 }

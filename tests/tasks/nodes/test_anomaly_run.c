@@ -1,5 +1,5 @@
 /* Runs of detectors: cut and resumed they end with the bits and the log of uncut ones; they begin
- * with a model's weights, go on after the end, are rehearsed; spoiled checkpoints are refused. */
+ * with a model's weights. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -113,23 +113,6 @@ TEST(a_resumed_run_ends_with_the_same_bits) {
     check_resumed(state, "auto", "learned", 3, true);
 }
 
-TEST(other_settings_do_not_go_on) {
-    char path[PATH_TEXT];
-    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
-    basin_nodes_model *model;
-    basin_training_result outcome = {.size = sizeof outcome};
-    s.training.checkpoint = folder_path(path, state, "other.checkpoint");
-    cut(&s, 3);
-    s.settings.rate *= 2;
-    assert_failure(
-        fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &failure),
-        BASIN_BAD_VALUE, "rate");
-    s.training.resume = false; /* and a run without --resume does not replace it */
-    assert_failure(
-        fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &failure),
-        BASIN_BAD_VALUE, "unfinished run");
-}
-
 /* Without validation the last weights count, and a cut run has no best epoch. */
 TEST(runs_without_validation_are_resumed) {
     char path[PATH_TEXT];
@@ -149,60 +132,7 @@ TEST(runs_without_validation_are_resumed) {
     basin_nodes_close(resumed);
 }
 
-/* A number that was spoiled is told, not turned into an epoch. */
-TEST(spoiled_checkpoints_are_refused) {
-    static const struct {
-        const char *key;
-        double value;
-    } bad[] = {{"member", 2}, {"epoch", 1e300}, {"step", 7}, {"best_epoch", 5}, {"epoch", -1}};
-    char path[PATH_TEXT];
-    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
-    s.training.checkpoint = folder_path(path, state, "spoiled.checkpoint");
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        basin_nodes_model *model;
-        basin_training_result outcome = {.size = sizeof outcome};
-        basin_bundle *bundle;
-        cut(&s, 3);
-        assert_ok(basin_bundle_read(&bundle, path, &failure));
-        cJSON *run = cJSON_Parse(basin_bundle_meta(bundle, "basin.run"));
-        cJSON_ReplaceItemInObject(run, bad[i].key, cJSON_CreateNumber(bad[i].value));
-        char *text = cJSON_PrintUnformatted(run);
-        assert_ok(basin_bundle_meta_set(bundle, "basin.run", text, &failure));
-        assert_ok(basin_bundle_digest(bundle, &failure));
-        assert_ok(basin_bundle_write(path, bundle, &failure));
-        basin_bundle_free(bundle);
-        cJSON_Delete(run);
-        cJSON_free(text);
-        assert_failure(
-            fraud_try(&model, &outcome, s.network, s.part, &s.settings, &s.training, &failure),
-            BASIN_BAD_FILE, "spoiled.checkpoint");
-    }
-}
-
 /* ---- more of it ---- */
-
-/* At a constant rate more epochs are the epochs of a longer run. */
-TEST(more_epochs_follow_the_end) {
-    char path[2][PATH_TEXT];
-    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
-    basin_training_result outcome = {.size = sizeof outcome};
-    s.settings.members = 1, s.settings.warmup = 0, s.settings.evaluate = 1;
-    basin_nodes_model *straight = train(&outcome, &s);
-    s.training.output = folder_path(path[0], state, "more.safetensors");
-    s.training.checkpoint = folder_path(path[1], state, "more.checkpoint");
-    s.training.keep_checkpoint = true, s.settings.epochs = 5;
-    basin_nodes_close(train(&outcome, &s));
-    assert_int_equal(outcome.epochs, 5);
-    s.training.resume = true, s.training.keep_checkpoint = false, s.settings.epochs = 8;
-    basin_nodes_model *longer = train(&outcome, &s);
-    assert_int_equal(outcome.epochs, 8);
-    assert_same_members(straight, longer);
-    assert_true(straight->threshold == longer->threshold);
-    basin_nodes_model *same = train(&outcome, &s);
-    assert_true(outcome.finished_before);
-    assert_same_members(longer, same);
-    basin_nodes_close(straight), basin_nodes_close(longer), basin_nodes_close(same);
-}
 
 /* What the settings leave open is as the model has it; without epochs its weights are the result.
  */
@@ -259,22 +189,6 @@ TEST(what_makes_figures_worthless_is_said) {
     }
     basin_nodes_close(train(&outcome, &s));
     assert_true(h.leaks == 1 && h.guesses == 1);
-}
-
-TEST(a_rehearsal_writes_nothing) {
-    char path[2][PATH_TEXT];
-    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
-    basin_training_result outcome = {.size = sizeof outcome};
-    s.settings.epochs = 100000, s.settings.scaling = "auto", s.settings.hops = -1;
-    s.training.dry_run_seconds = 0.05;
-    s.training.output = folder_path(path[0], state, "rehearsed.safetensors");
-    s.training.log = folder_path(path[1], state, "rehearsed.jsonl");
-    basin_nodes_close(train(&outcome, &s));
-    assert_int_equal(outcome.steps_planned, 200000); /* of both members */
-    assert_true(outcome.steps >= 4 && outcome.step_seconds > 0 && outcome.memory > 0);
-    assert_true(outcome.parameters > 0);
-    assert_int_not_equal(access(path[0], F_OK), 0);
-    assert_int_not_equal(access(path[1], F_OK), 0);
 }
 
 /* ---- the caller's side ---- */

@@ -1,4 +1,4 @@
-/* What the one run gives to pictures: more epochs, fine-tuning, rehearsals, early stops, models and
+/* What the one run gives to pictures: fine-tuning, averages, models and
  * pictures that stay in memory; and what is refused before the first step. */
 #include <math.h>
 
@@ -34,26 +34,6 @@ TEST(every_kind_trains_and_opens_again) {
         basin_image_close(model);
         bench_close(&b);
     }
-}
-
-/* A run that is lengthened goes on by the schedule of the new total, and says so. */
-TEST(more_epochs_can_follow) {
-    BASIN_AT_EXIT(bench_close) bench b;
-    char checkpoint[PATH_TEXT + 20];
-    bench_tiny(&b, state, "more");
-    snprintf(checkpoint, sizeof checkpoint, "%s.checkpoint", b.out);
-    b.s->epochs = 2;
-    b.training.keep_checkpoint = true;
-    basin_training_result o = bench_train(&b, -1, false);
-    assert_int_equal(o.steps, 10);
-    assert_int_equal(access(checkpoint, F_OK), 0);
-    b.s->epochs = 4;
-    b.training.keep_checkpoint = false;
-    o = bench_train(&b, -1, true);
-    assert_true(o.resumed && o.steps == 20 && o.epochs == 4);
-    assert_non_null(strstr(b.note, "2 epochs"));
-    assert_non_null(strstr(b.note, "and now has 4"));
-    assert_int_equal(access(checkpoint, F_OK), -1);
 }
 
 /* As many pictures, but others: the model would not know which it has seen. */
@@ -136,18 +116,6 @@ TEST(a_model_of_another_size_is_no_beginning) {
     bench_refused(&large, BASIN_BAD_SHAPE, "its size is 16, requested is 32");
 }
 
-TEST(a_rehearsal_writes_nothing) {
-    BASIN_AT_EXIT(bench_close) bench b;
-    bench_tiny(&b, state, "rehearsed");
-    b.s->epochs = 1000;
-    b.training.dry_run_seconds = 0.01;
-    basin_training_result o = bench_train(&b, -1, false);
-    assert_true(o.steps >= 4 && o.steps < 5000 && o.steps_planned == 5000);
-    assert_true(o.parameters > 1000 && o.memory > 1000 && o.step_seconds > 0);
-    assert_int_equal(access(b.out, F_OK), -1);
-    assert_int_equal(access(b.log, F_OK), -1);
-}
-
 /* Neither pictures nor model need a file; what was learnt by an interrupt is in the model. */
 TEST(all_stays_in_memory) {
     enum { COUNT = 40, SIDE = 16 };
@@ -180,25 +148,6 @@ TEST(all_stays_in_memory) {
     basin_image_close(model);
     basin_pictures_close(pictures);
     assert_int_equal(access(b.out, F_OK), -1);
-}
-
-TEST(patience_keeps_the_best) {
-    BASIN_AT_EXIT(bench_close) bench b;
-    bench_tiny(&b, state, "patient");
-    b.s->epochs = 60;
-    b.s->patience = 2;
-    b.s->warmup = 0;
-    b.s->rate = 0.3; /* far too high: the score soon gets worse */
-    b.s->clip = 0;
-    basin_training_result o = bench_train(&b, -1, false);
-    assert_true(o.best_epoch > 0 && o.epochs == o.best_epoch + 2 && o.epochs < 60);
-    basin_image_model *model;
-    BASIN_AT_EXIT(basin_image_evaluate_result_free) basin_image_evaluate_result scores = {0};
-    basin_image_evaluate_options scoring = {.source = &b.train, .fast = true};
-    assert_ok(basin_image_open(&model, b.out, b.training.backend, &failure));
-    assert_ok(basin_image_evaluate(&scores, model, &scoring, &failure));
-    assert_true(fabs(scores.mse - basin_score_get(&o.best, "test_mse")) < 1e-6);
-    basin_image_close(model);
 }
 
 TEST(what_cannot_be_trained_is_refused) {

@@ -77,15 +77,6 @@ TEST(rest_points_are_trained_and_resumed) {
     basin_image_close(model);
 }
 
-TEST(another_configuration_does_not_resume) {
-    BASIN_AT_EXIT(bench_close) bench b;
-    bench_tiny(&b, state, "other");
-    bench_train(&b, 2, false);
-    b.training.resume = true;
-    b.s->alpha = 0.2;
-    bench_refused(&b, BASIN_BAD_VALUE, "its run has alpha 0.1, requested is 0.2");
-}
-
 /* "+-" is the population deviation of what each mask seed gives by itself, as for folds. */
 TEST(deviations_are_between_masks) {
     enum { MASKS = 3 };

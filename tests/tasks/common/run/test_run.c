@@ -295,6 +295,42 @@ TEST(damaged_checkpoints_are_refused) {
     }
 }
 
+/* Writes the checkpoint with a number in its "basin.run" replaced. */
+static void damage_number(const char *path, const char *name, double value) {
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
+    assert_ok(basin_bundle_read(&bundle, path, &failure));
+    cJSON *run = cJSON_Parse(basin_bundle_meta(bundle, "basin.run"));
+    cJSON_ReplaceItemInObject(run, name, cJSON_CreateNumber(value));
+    char *text = cJSON_PrintUnformatted(run);
+    assert_ok(basin_bundle_meta_set(bundle, "basin.run", text, &failure));
+    assert_ok(basin_bundle_digest(bundle, &failure));
+    assert_ok(basin_bundle_write(path, bundle, &failure));
+    cJSON_free(text);
+    cJSON_Delete(run);
+}
+
+/* A number that makes no sense is an error, not an epoch. */
+TEST(damaged_numbers_are_refused) {
+    static const struct {
+        const char *name;
+        double value;
+    } wrong[] = {{"epoch", -100000}, {"epoch", 50},      {"epoch", 1e300}, {"step", -1},
+                 {"step", 1 << 30},  {"best_epoch", 99}, {"member", 50},   {"step", 0.5}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        files f;
+        rig r;
+        basin_training_result outcome = {.size = sizeof outcome};
+        name_files(&f, state, "number");
+        unlink(f.checkpoint);
+        rig_open(&r, NULL);
+        assert_ok(rig_run(&outcome, &r, &f.training, 8, &failure));
+        rig_close(&r);
+        damage_number(f.checkpoint, wrong[i].name, wrong[i].value);
+        f.training.resume = true;
+        refuse(&f.training, "number.safetensors.checkpoint");
+    }
+}
+
 /* Without its moments an optimiser would go on as if it had just begun. */
 TEST(a_checkpoint_without_moments_is_refused) {
     files f;
