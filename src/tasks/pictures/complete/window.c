@@ -9,7 +9,7 @@ void basin_windows_free(basin_windows *windows) {
     *windows = (basin_windows){0};
 }
 
-/* The box around what is missing in a block of the map, in the picture; of no height: nothing. */
+/* The box around what is missing in a block of the map, in the picture; height 0: none. */
 static basin_area tighten(const basin_hole *h, basin_area block) {
     int64_t top = block.top + block.height, left = block.left + block.width, bottom = 0, right = 0;
     for (int64_t y = block.top; y < block.top + block.height; y++)
