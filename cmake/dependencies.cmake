@@ -43,7 +43,6 @@ function(basin_opened name file)
         "BASIN_SONAME_${name}=\"${soname}\"")
 endfunction()
 basin_opened(ARCHIVE archive)
-basin_opened(ARPACK arpack)
 basin_opened(LAPACK lapack)
 # No header of libwebp is needed: where only the library is installed, or nothing, this is its name.
 set_property(SOURCE src/base/library.c APPEND PROPERTY COMPILE_DEFINITIONS

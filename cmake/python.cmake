@@ -39,7 +39,7 @@ install(FILES ${models} DESTINATION basin/models COMPONENT python)
 # libbasin, where src/base/library.c looks first. auditwheel adds what they need. Debian's own LAPACK
 # is preferred, wherever the alternatives point: OpenBLAS would be 21 MB.
 get_property(definitions SOURCE src/base/library.c PROPERTY COMPILE_DEFINITIONS)
-foreach(name LAPACK ARPACK WEBP)
+foreach(name LAPACK WEBP)
     string(REGEX MATCH "BASIN_SONAME_${name}=\"([^\"]+)\"" _ "${definitions}")
     set(soname_${name} ${CMAKE_MATCH_1})
     find_library(BASIN_CARRIED_${name} ${soname_${name}}
@@ -51,10 +51,3 @@ foreach(name LAPACK ARPACK WEBP)
         message(STATUS "Python package: without ${name}")
     endif()
 endforeach()
-# ARPACK needs LAPACK: the one beside it.
-find_program(BASIN_PATCHELF patchelf)
-if(BASIN_PATCHELF AND BASIN_CARRIED_ARPACK AND BASIN_CARRIED_LAPACK)
-    install(CODE "execute_process(COMMAND ${BASIN_PATCHELF} --set-rpath [[$ORIGIN]]
-        \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/basin/lib/${soname_ARPACK} COMMAND_ERROR_IS_FATAL ANY)"
-        COMPONENT python)
-endif()

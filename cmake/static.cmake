@@ -9,7 +9,7 @@ endforeach()
 set(folder /usr/lib/${CMAKE_LIBRARY_ARCHITECTURE})
 find_library(BASIN_STATIC_LAPACK lapack REQUIRED HINTS ${folder}/lapack NO_CMAKE_SYSTEM_PATH)
 find_library(BASIN_STATIC_BLAS blas REQUIRED HINTS ${folder}/blas NO_CMAKE_SYSTEM_PATH)
-set(libraries ${BASIN_LIBRARY_ARPACK} ${BASIN_STATIC_LAPACK} ${BASIN_STATIC_BLAS} gfortran)
+set(libraries ${BASIN_STATIC_LAPACK} ${BASIN_STATIC_BLAS} gfortran)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64") # elsewhere gcc has no such library
     list(APPEND libraries quadmath)
 endif()

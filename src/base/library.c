@@ -16,7 +16,6 @@ static const struct {
     const char *pip; /* a package of Python's that has it, and where; NULL: none */
 } libraries[BASIN_LIBRARIES] = {
     [BASIN_LIBRARY_ARCHIVE] = {"libarchive", BASIN_SONAME_ARCHIVE, "tar and zip files", true},
-    [BASIN_LIBRARY_ARPACK] = {"ARPACK", BASIN_SONAME_ARPACK, "eigenvectors of large graphs", true},
     [BASIN_LIBRARY_LAPACK] = {"LAPACK", BASIN_SONAME_LAPACK, "eigenvectors of graphs", true},
     [BASIN_LIBRARY_MICROHTTPD] = {"libmicrohttpd", "libmicrohttpd.so.12", "HTTP", false},
     [BASIN_LIBRARY_MPI] = {"MPI", "libmpi.so.40", "several ranks", false},

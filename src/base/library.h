@@ -33,7 +33,6 @@ typedef struct basin_library_function {
 
 typedef enum basin_library {
     BASIN_LIBRARY_ARCHIVE,
-    BASIN_LIBRARY_ARPACK,
     BASIN_LIBRARY_LAPACK,
     BASIN_LIBRARY_MICROHTTPD,
     BASIN_LIBRARY_MPI, /* opened by src/tasks/common/ranks/ranks.c, under the name of the launcher's

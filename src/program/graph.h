@@ -96,9 +96,9 @@ typedef struct basin_graph_job {
     int64_t shown;               /* of these */
     /* eval */
     basin_graphs_evaluate_result evaluation;
-    bool known;         /* whether the model's file says what it has seen */
-    int64_t before;     /* graphs before the unseen were chosen */
-    int64_t seen[3];    /* of these, by basin_graphs_memory */
+    bool known;      /* whether the model's file says what it has seen */
+    int64_t before;  /* graphs before the unseen were chosen */
+    int64_t seen[3]; /* of these, by basin_graphs_memory */
     /* explain */
     basin_graphs_explanation e;
     basin_graph_added *node, *edge; /* by falling size */

@@ -1,7 +1,7 @@
 /* What the program `basin` does, for other programs.
  *
  * basin/basin.h has the engine. These headers read files, train and use models; what they open at
- * run time (libarchive, LAPACK, ARPACK, XGBoost) is listed in docs/dependencies.md. Once Basin is
+ * run time (libarchive, LAPACK, XGBoost) is listed in docs/dependencies.md. Once Basin is
  * installed: cc program.c $(pkg-config --cflags --libs basin-tasks).
  *
  * One header per topic:

@@ -1,6 +1,4 @@
 /* The positions of a set or a part of it, in parallel over its graphs. */
-#include <pthread.h>
-
 #include "base/library.h"
 #include "base/parallel.h"
 #include "base/sized.h"
@@ -84,34 +82,18 @@ void basin_positions_free(basin_positions *positions) {
 /* Eigenvectors of the normalised Laplacian L = I - D^-1/2 A D^-1/2, and return probabilities of
  * random walks. Graphs are taken as undirected. The eigenvectors 1 .. k after the first, ascending,
  * each with the sign that makes the sum of its cubes positive (where that vanishes: its largest
- * entry). A graph with fewer is padded with zeros. LAPACK for graphs that a dense matrix suits,
- * ARPACK for larger ones. */
+ * entry). A graph with fewer is padded with zeros. */
 
-enum { DENSE_LIMIT = 1000 }; /* nodes up to which LAPACK is used */
+enum { MAX_NODES = 20000 }; /* whose dense matrix takes 3 GB */
 
 extern void dsyevr_(const char *job, const char *range, const char *half, const int *n, double *a,
                     const int *lda, const double *low, const double *high, const int *first,
                     const int *last, const double *tolerance, int *found, double *value,
                     double *vector, const int *ldz, int *support, double *work, const int *lwork,
                     int *iwork, const int *liwork, int *info);
-extern void dsaupd_(int *ido, const char *bmat, const int *n, const char *which, const int *nev,
-                    const double *tol, double *resid, const int *ncv, double *v, const int *ldv,
-                    int *iparam, int *ipntr, double *workd, double *workl, const int *lworkl,
-                    int *info);
-extern void dseupd_(const int *rvec, const char *all, int *select, double *d, double *z,
-                    const int *ldz, const double *sigma, const char *bmat, const int *n,
-                    const char *which, const int *nev, const double *tol, double *resid,
-                    const int *ncv, double *v, const int *ldv, int *iparam, int *ipntr,
-                    double *workd, double *workl, const int *lworkl, int *info);
-
-#define ARPACK_FUNCTIONS(X) X(dsaupd_) X(dseupd_)
-typedef struct arpack_table {
-    ARPACK_FUNCTIONS(BASIN_LIBRARY_FIELD)
-} arpack_table;
 typedef struct lapack_table {
     BASIN_LIBRARY_FIELD(dsyevr_)
 } lapack_table;
-static const basin_library_function arpack_functions[] = {ARPACK_FUNCTIONS(BASIN_LIBRARY_LINK){0}};
 static const basin_library_function lapack_functions[] = {BASIN_LIBRARY_LINK(dsyevr_){0}};
 
 /* A graph as S = D^-1/2 A D^-1/2, symmetric, without self loops (but the CLS's own, where that is
@@ -165,7 +147,7 @@ static void multiply(double *y, const matrix *s, const double *x, const int32_t 
 
 /* The first columns of `vector` become the eigenvectors of the smallest eigenvalues of L,
  * ascending. */
-static basin_status eigen_dense(double *vector, const matrix *s, int want, basin_error *error) {
+static basin_status find_vectors(double *vector, const matrix *s, int want, basin_error *error) {
     int n = s->n, first = 1, found = 0, info = 0, lwork = 40 * n, liwork = 20 * n;
     double zero = 0, tolerance = 1e-12;
     size_t size = (size_t)n;
@@ -188,64 +170,6 @@ static basin_status eigen_dense(double *vector, const matrix *s, int want, basin
                       found, want, n, info);
 }
 
-/* What ARPACK works in. */
-typedef struct lanczos {
-    arpack_table arpack;
-    int n, want, basis, lwork;
-    double *v, *work, *large, *residual, *value;
-    int *select;
-} lanczos;
-
-/* The largest eigenvalues of S are the smallest of L. They come ascending: the smallest of L is
- * last. Starts from a fixed vector, so that the result is the same every time. */
-static bool eigen_lanczos(lanczos *l, const matrix *s, double *vector) {
-    int ido = 0, parameter[11] = {1, 0, 100000 / l->basis + 300, 0, 0, 0, 1}, at[11], info = 1;
-    int yes = 1;
-    double tolerance = 1e-13, sigma = 0;
-    for (int i = 0; i < l->n; i++) l->residual[i] = 1 + 0.3 * sin(1.0 + (double)i);
-    for (;;) {
-        l->arpack.dsaupd_(&ido, "I", &l->n, "LA", &l->want, &tolerance, l->residual, &l->basis,
-                          l->v, &l->n, parameter, at, l->work, l->large, &l->lwork, &info);
-        if (ido != -1 && ido != 1) break;
-        multiply(l->work + at[1] - 1, s, l->work + at[0] - 1, NULL, s->n);
-    }
-    if (info || parameter[4] < l->want) return false;
-    l->arpack.dseupd_(&yes, "A", l->select, l->value, vector, &l->n, &sigma, "I", &l->n, "LA",
-                      &l->want, &tolerance, l->residual, &l->basis, l->v, &l->n, parameter, at,
-                      l->work, l->large, &l->lwork, &info);
-    return info == 0;
-}
-
-static void reverse_columns(double *vector, int n, int count) {
-    for (size_t i = 0, size = (size_t)n; i < (size_t)(count / 2) * size; i++) {
-        double *a = vector + i, *b = vector + ((size_t)count - 1 - i / size) * size + i % size;
-        double keep = *a;
-        *a = *b, *b = keep;
-    }
-}
-
-static basin_status eigen_sparse(double *vector, const matrix *s, int want, basin_error *error) {
-    /* ARPACK keeps global variables between calls: one graph at a time. */
-    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-    lanczos l = {.n = s->n, .want = want, .basis = 4 * want + 40};
-    BASIN_TRY(basin_library_load(&l.arpack, BASIN_LIBRARY_ARPACK, arpack_functions, error));
-    if (l.basis > l.n) l.basis = l.n;
-    size_t n = (size_t)l.n, basis = (size_t)l.basis;
-    l.lwork = l.basis * (l.basis + 8);
-    size_t all = n * (basis + 4) + (size_t)l.lwork + basis;
-    BASIN_FREE_AT_EXIT double *memory = basin_array_new(all, sizeof *memory);
-    BASIN_FREE_AT_EXIT int *select = basin_array_new(basis, sizeof *select);
-    if (!memory || !select) return basin_fail_memory(error, positions_of);
-    l.v = memory, l.work = l.v + n * basis, l.residual = l.work + 3 * n;
-    l.large = l.residual + n, l.value = l.large + l.lwork, l.select = select;
-    pthread_mutex_lock(&one_at_a_time);
-    bool found = eigen_lanczos(&l, s, vector);
-    pthread_mutex_unlock(&one_at_a_time);
-    if (!found) return eigen_dense(vector, s, want, error);
-    reverse_columns(vector, l.n, want);
-    return BASIN_OK;
-}
-
 /* +1 or -1, whatever makes the vector's sign the one of the rule. */
 static double sign_of(const double *v, int64_t n) {
     double cubes = 0, size = 0, largest = 0;
@@ -266,11 +190,14 @@ static basin_status add_vectors(float *value, int64_t width, const basin_positio
     int64_t n = nodes + cls;
     int want = (int)(o->vectors + 1 < n ? o->vectors + 1 : n);
     if (want < 2) return BASIN_OK;
+    if (n > MAX_NODES)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "eigenvectors of a graph of %lld nodes; expected at most %d (max_nodes)",
+                          (long long)n, MAX_NODES);
     BASIN_TRY(matrix_new(&s, nodes, edge, count, cls, error));
     BASIN_FREE_AT_EXIT double *vector = basin_array_new((size_t)n * (size_t)want, sizeof *vector);
     if (!vector) return basin_fail_memory(error, positions_of);
-    bool dense = n <= DENSE_LIMIT || n <= 8 * (int64_t)want;
-    BASIN_TRY((dense ? eigen_dense : eigen_sparse)(vector, &s, want, error));
+    BASIN_TRY(find_vectors(vector, &s, want, error));
     for (int64_t c = 1; c < want; c++) {
         const double *v = vector + c * n;
         double sign = sign_of(v, n);
