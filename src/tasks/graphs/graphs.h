@@ -155,9 +155,8 @@ struct basin_graphs_model {
     double *target_mean, *target_scale; /* [C] of values: outputs * scale + mean */
     char *names; /* of molecules: columns of the table that it was trained on; else NULL */
     basin_graphset_encoding encoding;
-    basin_graphs_seen_list seen[2]; /* in training, in validation; empty: not known */
-    bool seen_as_written;   /* in an older file: another order of the nodes is another graph */
-    basin_graphs_near near; /* zeros: nothing is remembered */
+    basin_graphs_seen_list seen[2];       /* in training, in validation; empty: not known */
+    basin_graphs_near near;               /* zeros: nothing is remembered */
     basin_graphs_calibration calibration; /* zeros: nothing is known */
     basin_backend *backend;               /* the caller's */
     basin_store *store;
@@ -211,7 +210,8 @@ basin_status basin_graphs_seen_add(basin_graphs_model *model, const basin_graphs
 basin_status basin_graphs_seen_read(basin_graphs_model *model, const basin_bundle *bundle,
                                     basin_error *error);
 /* A digest of the graphs that a run trains and validates on, and of their targets; not 0. */
-uint64_t basin_graphs_digest(const basin_graphset *set, const basin_fold *fold);
+basin_status basin_graphs_digest(uint64_t *digest, const basin_graphset *set,
+                                 const basin_fold *fold, basin_error *error);
 
 /* ---- a set as a model sees it ---- */
 

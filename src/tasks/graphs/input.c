@@ -261,60 +261,40 @@ int64_t *basin_graphs_range(int64_t first, int64_t count) {
 /* Fingerprints of those it was trained on and of those that chose its epoch, kept in the model
  * file, so that a score on them can say so. */
 
-/* `columns` of the numbers [.., stride] of rows first .. end - 1, 4 bytes each. */
-static void add_rows(uint64_t *hash, const void *data, int64_t first, int64_t end, int64_t stride,
+/* `columns` of the numbers [.., columns] of rows first .. end - 1, 4 bytes each. */
+static void add_rows(uint64_t *hash, const void *data, int64_t first, int64_t end,
                      int64_t columns) {
-    for (int64_t i = first; data && i < end; i++)
-        *hash = basin_hash_bytes(*hash, (const char *)data + 4 * i * stride, 4 * (size_t)columns);
+    if (data)
+        *hash = basin_hash_bytes(*hash, (const char *)data + 4 * first * columns,
+                                 4 * (size_t)((end - first) * columns));
 }
 
-/* FNV-1a of a graph's nodes and edges with all their columns, walks apart, which are made of the
- * edges; not of its classes and values. */
-static int64_t fingerprint(const basin_graphset *s, int64_t graph) {
-    int64_t node = s->node_start[graph], nodes = s->node_start[graph + 1];
-    int64_t edge = s->edge_start[graph], edges = s->edge_start[graph + 1], own;
-    int64_t size[2] = {nodes - node, edges - edge};
-    uint64_t hash = basin_hash_bytes(BASIN_HASH_START, size, sizeof size);
-    add_rows(&hash, s->edge, edge, edges, 2, 2);
-    add_rows(&hash, s->node_attribute, node, nodes, s->node_attributes, s->node_attributes);
-    add_rows(&hash, s->node_label, node, nodes, s->node_labels, s->node_labels);
-    add_rows(&hash, s->edge_attribute, edge, edges, s->edge_attributes,
-             s->edge_attributes - s->edge_walks);
-    add_rows(&hash, s->edge_label, edge, edges, s->edge_labels, s->edge_labels);
-    memcpy(&own, &hash, sizeof own);
-    return own;
-}
-
-/* The same of what is to be learnt of a graph. */
+/* Of what is to be learnt of a graph. */
 static void add_target(uint64_t *hash, const basin_graphset *s, int64_t graph) {
     bool nodes = s->task == BASIN_GRAPHS_NODE_CLASSES;
     int64_t first = nodes ? s->node_start[graph] : graph;
     int64_t end = nodes ? s->node_start[graph + 1] : graph + 1;
     if (s->task == BASIN_GRAPHS_VALUES)
-        add_rows(hash, s->target, graph, graph + 1, s->targets, s->targets),
-            add_rows(hash, s->limit, graph, graph + 1, 2 * s->targets, 2 * s->targets);
+        add_rows(hash, s->target, graph, graph + 1, s->targets),
+            add_rows(hash, s->limit, graph, graph + 1, 2 * s->targets);
     else
-        add_rows(hash, s->class_of, first, end, 1, 1);
+        add_rows(hash, s->class_of, first, end, 1);
 }
 
 /* A sum, so that the order does not matter. */
-uint64_t basin_graphs_digest(const basin_graphset *set, const basin_fold *fold) {
-    uint64_t sum = 0;
-    for (int part = 0; part < 2; part++)
+basin_status basin_graphs_digest(uint64_t *digest, const basin_graphset *set,
+                                 const basin_fold *fold, basin_error *error) {
+    uint64_t sum = 0, own;
+    for (int part = 0; part < 2; part++) {
+        BASIN_SCRATCH_RAW(int64_t, print, fold->count[part], "a digest of graphs", error);
+        BASIN_TRY(basin_graphset_prints(print, set, fold->item[part], fold->count[part], error));
         for (int64_t i = 0; i < fold->count[part]; i++) {
-            uint64_t own = (uint64_t)fingerprint(set, fold->item[part][i]);
+            memcpy(&own, &print[i], sizeof own);
             add_target(&own, set, fold->item[part][i]);
             sum += own * (uint64_t)(2 * part + 1);
         }
-    return sum ? sum : 1;
-}
-
-/* Numbers of graphs as the model keeps them. */
-static basin_status print_all(int64_t *print, const basin_graphs_model *m,
-                              const basin_graphset *set, const int64_t *graph, int64_t count,
-                              basin_error *error) {
-    if (!m->seen_as_written) return basin_graphset_prints(print, set, graph, count, error);
-    for (int64_t i = 0; i < count; i++) print[i] = fingerprint(set, graph[i]);
+    }
+    *digest = sum ? sum : 1;
     return BASIN_OK;
 }
 
@@ -333,8 +313,8 @@ basin_status basin_graphs_seen_add(basin_graphs_model *model, const basin_graphs
         BASIN_TRY(BASIN_GROW(&list->print, &room, (int64_t)count + 1, "the fingerprints of graphs",
                              error));
         int64_t *all = list->print;
-        BASIN_TRY(
-            print_all(all + list->count, model, set, fold->item[part], fold->count[part], error));
+        BASIN_TRY(basin_graphset_prints(all + list->count, set, fold->item[part], fold->count[part],
+                                        error));
         qsort(all, count, sizeof *all, basin_compare_int64);
         for (size_t i = 0; i < count; i++)
             if (!kept || all[kept - 1] != all[i]) all[kept++] = all[i];
@@ -350,7 +330,7 @@ basin_status basin_graphs_seen(basin_graphs_memory *memory, const basin_graphs_m
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "the model's file does not say which graphs it was trained on");
     BASIN_SCRATCH_RAW(int64_t, print, count, "the fingerprints of graphs", error);
-    BASIN_TRY(print_all(print, model, set, graph, count, error));
+    BASIN_TRY(basin_graphset_prints(print, set, graph, count, error));
     for (int64_t i = 0; i < count; i++)
         memory[i] = has(&model->seen[0], print[i])   ? BASIN_GRAPHS_TRAINED_ON
                     : has(&model->seen[1], print[i]) ? BASIN_GRAPHS_VALIDATED_ON

@@ -476,10 +476,8 @@ enum { SEEN = 0, KNOWN = 2, ARRAYS = 9 };
 
 static void list_arrays(array list[ARRAYS], basin_graphs_model *m, int64_t items[3]) {
     const array all[ARRAYS] = {
-        {m->seen_as_written ? "seen.train" : "seen.trained", (void **)&m->seen[0].print, BASIN_I64,
-         &m->seen[0].count, 0, 0},
-        {m->seen_as_written ? "seen.validation" : "seen.validated", (void **)&m->seen[1].print,
-         BASIN_I64, &m->seen[1].count, 0, 0},
+        {"seen.trained", (void **)&m->seen[0].print, BASIN_I64, &m->seen[0].count, 0, 0},
+        {"seen.validated", (void **)&m->seen[1].print, BASIN_I64, &m->seen[1].count, 0, 0},
         {"near.start", (void **)&m->near.start, BASIN_I64, &m->near.count, 1, 0},
         {"near.feature", (void **)&m->near.feature, BASIN_I32, &items[0], 0, 0},
         {"near.weight", (void **)&m->near.weight, BASIN_F32, &m->near.count, 1, m->outputs},
@@ -530,7 +528,6 @@ static basin_status read_arrays(basin_graphs_model *m, int64_t items[3], int fir
 
 basin_status basin_graphs_seen_read(basin_graphs_model *m, const basin_bundle *bundle,
                                     basin_error *error) {
-    m->seen_as_written = basin_bundle_find(bundle, "seen.train");
     BASIN_TRY(read_arrays(m, (int64_t[3]){0}, SEEN, KNOWN, bundle, error));
     for (int part = 0; part < 2; part++)
         if (m->seen[part].count)

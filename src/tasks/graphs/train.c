@@ -273,7 +273,6 @@ static basin_run_task task_of(job *j) {
                             .store = j->model->store,
                             .params = &j->model->params,
                             .seed = (uint64_t)s->seed,
-                            .data = basin_graphs_digest(&j->input->set, j->fold),
                             .begin = begin_member,
                             .adopt = adopt,
                             .finish = end_member,
@@ -311,6 +310,7 @@ basin_status basin_graphs_run(basin_training_result *outcome, basin_graphs_model
         BASIN_TRY(basin_graphs_check_known(&input->set, input->set.name, fold->item[1],
                                            fold->count[1], "graphs for validation", error));
     j.task = task_of(&j);
+    BASIN_TRY(basin_graphs_digest(&j.task.data, &input->set, fold, error));
     basin_graphs_plans_begin(&j.train, model, &input->set, fold->item[0], fold->count[0],
                              &j.task.schedule);
     basin_graphs_plans_begin(&j.score, model, &input->set, fold->item[1], fold->count[1], NULL);
