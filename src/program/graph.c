@@ -397,7 +397,7 @@ static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
     if (!strcmp(o->backend, "cuda")) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     basin_graphs_cv_options spec = {
         .fold = o->reading.fold, .members = j->members, .jobs = o->jobs};
-    spec.backend = o->backend, spec.threads = (int)o->threads, spec.ranks = o->ranks;
+    spec.backend = o->backend, spec.threads = (int)o->threads;
     spec.products = basin_option_products(o->products), spec.watch = &o->watch.watch;
     BASIN_TRY(basin_graphs_cross_validate(j->result + repeat * j->folds, o->settings, &j->set,
                                           folds, &spec, error));
@@ -624,4 +624,4 @@ const basin_command basin_command_graph_cv = {BASIN_COMMAND("graph cv", cv_table
                                               BASIN_USES(job, .prepare = prepare_cv,
                                                          .work = cross_validate, .print = put_cv,
                                                          .close = close_cv, .no_backend = true),
-                                              .task = "graphs", .ranks = true};
+                                              .task = "graphs"};

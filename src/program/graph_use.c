@@ -244,7 +244,7 @@ static basin_status reserve(job *j, basin_error *error) {
 
 basin_status basin_graph_predict(job *j, basin_error *error) {
     const basin_graphs_info *info = j->info;
-    basin_graphs_predict_options options = {.ranks = j->o->ranks, .coverage = j->o->coverage};
+    basin_graphs_predict_options options = {.coverage = j->o->coverage};
     int64_t by; /* found before predicting, so that a wrong name fails early */
     BASIN_TRY(basin_graph_find_column(&by, j, error));
     j->rows = basin_graphs_rows(j->model, &j->data);
@@ -271,15 +271,13 @@ static basin_status predict(void *context, basin_error *error) {
     job *j = context;
     BASIN_TRY(basin_graph_open_all(j, false, error));
     BASIN_TRY(basin_graph_predict(j, error));
-    return j->o->embeddings && !basin_ranks_rank(j->o->ranks) ? write_embeddings(j, error)
-                                                              : BASIN_OK;
+    return j->o->embeddings ? write_embeddings(j, error) : BASIN_OK;
 }
 
 const basin_command basin_command_graph_predict = {
     BASIN_COMMAND("graph predict", predict_table),
     BASIN_USES(job, .work = predict, .print = put_predictions, .close = basin_graph_close_all,
-               .rows = true),
-    .ranks = true};
+               .rows = true)};
 
 /* ---- eval: measures on a set of graphs, and whether they took part in training ---- */
 
@@ -471,21 +469,6 @@ static const char *name_atom(char text[40], const job *j, int64_t node) {
     return text;
 }
 
-/* "CH3-O", "C=O", "C:C" where it is aromatic. */
-static const char *name_bond(char text[100], const job *j, const part *p) {
-    static const char *const sign[] = {"~", "-", "=", "#", ":", "=", "="};
-    const basin_graphset *s = &j->set;
-    char a[40], b[40];
-    int64_t e = s->edge_start[j->e.graph];
-    while (e + 1 < s->edge_start[j->e.graph + 1] &&
-           (s->edge[2 * e] != p->a || s->edge[2 * e + 1] != p->b))
-        e++;
-    int32_t order = s->edge_label[e * s->edge_labels];
-    snprintf(text, 100, "%s%s%s", name_atom(a, j, p->a), sign[order > 0 && order < 7 ? order : 0],
-             name_atom(b, j, p->b));
-    return text;
-}
-
 static void put_nodes(basin_record *r, const job *j) {
     const basin_graphs_explanation *e = &j->e;
     const int32_t *label = labels_of(j);
@@ -505,15 +488,13 @@ static void put_nodes(basin_record *r, const job *j) {
 }
 
 static void put_edges(basin_record *r, const job *j) {
-    char title[100], bond[100];
+    char title[100];
     snprintf(title, sizeof title,
              "edges that add most (of %lld, both ways together):", (long long)j->edges);
     basin_record_table(r, "edges", title);
     for (int64_t i = 0; i < j->edges && i < j->o->edges; i++) {
         basin_record_row(r);
         basin_record_fields(r, "a=%lld;b=%lld", (long long)j->edge[i].a, (long long)j->edge[i].b);
-        if (basin_graph_is_molecules(&j->set))
-            basin_record_text(r, "bond", name_bond(bond, j, &j->edge[i]));
         basin_record_number(r, "adds", "%+.4g", j->edge[i].added);
     }
     basin_record_end(r);

@@ -31,29 +31,6 @@ TEST_WITH(shards_are_settings, work_new, program_teardown) {
     assert_error(p, 1, "shards is 17; expected at most the batch, 16");
 }
 
-TEST_WITH(folds_are_dealt, work_new, program_teardown) {
-    char alone[4000];
-    static const char line[] = "graph cv set.safetensors --folds 3 --epochs 2 --dim 16 --heads 2 "
-                               "--head-dim 8 --memories 16 --blocks 1 --quiet";
-    const program *p = run_ok(state, "%s", line);
-    snprintf(alone, sizeof alone, "%.3999s", p->out);
-    p = run_ranks(state, 2, line);
-    if (p->code) fail_msg("%s", p->err);
-    assert_string_equal(p->out, alone);
-}
-
-/* Predictions are those of one process, whatever the number of ranks; some may have no graph. */
-TEST_WITH(graphs_are_dealt, work_new, program_teardown) {
-    run_ok(state, GRAPHS(1) "-o m.safetensors");
-    run_ok(state, "graph predict m.safetensors set.safetensors --part all -o one.csv");
-    for (int ranks = 2; ranks < 4; ranks++) {
-        const program *p = run_ranks(
-            state, ranks, "graph predict m.safetensors set.safetensors --part all -o two.csv");
-        if (p->code) fail_msg("%s", p->err);
-        same_file(state, "one.csv", "two.csv");
-    }
-}
-
 /* The failure of any rank is printed once, with the rank and its host, and whole: also where a
  * name has the word that lines begin with. */
 TEST_WITH(failures_are_told_once, work_new, program_teardown) {

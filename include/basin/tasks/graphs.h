@@ -79,8 +79,6 @@ typedef struct basin_graphs_predict_options {
     size_t size;     /* sizeof this struct, or 0 */
     double coverage; /* the fraction of intervals or sets that contain the true value; 0: 0.9. For
                         classes it holds per class */
-    basin_ranks *ranks; /* each rank computes some of the rows and receives all of them, the same
-                           bits as one rank; NULL: one process */
 } basin_graphs_predict_options;
 
 /* Arrays of the caller that predictions go to; NULL: not needed. */
@@ -187,8 +185,8 @@ typedef struct basin_graphs_explanation {
     int64_t graph, nodes, edges; /* edges are directed, in the order of the set */
     int64_t column;              /* the class or value explained */
     double predicted;            /* the predicted probability or value */
-    double output; /* the logarithm of the odds of that class, or the value */
-    double blank;  /* the same of the mean of the training molecules; NaN for other graphs */
+    double output;               /* the logarithm of the odds of that class, or the value */
+    double blank;        /* the same of the mean of the training molecules; NaN for other graphs */
     double *node, *edge; /* [nodes] [edges] what each adds; half of an edge both ways */
 } basin_graphs_explanation;
 
@@ -237,8 +235,6 @@ typedef struct basin_graphs_cv_options {
     const char *backend; /* NULL: "cpu" */
     basin_products products;
     const basin_watch *watch; /* called by one thread at a time */
-    basin_ranks *ranks; /* the folds are distributed over them, and every rank gets all results;
-                           NULL: one process */
 } basin_graphs_cv_options;
 
 typedef struct basin_graphs_cv_result {

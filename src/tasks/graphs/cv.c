@@ -32,7 +32,6 @@ typedef struct pool {
     pthread_mutex_t lock;
     fold_work *work;       /* [folds] */
     int64_t next, last;    /* members that nobody has begun, counted over all folds */
-    int64_t first, dealt;  /* folds of all ranks */
     int64_t epochs, total; /* done, over all folds and members; at most */
     basin_error error;     /* the first; its status is BASIN_OK while there is none */
 } pool;
@@ -283,16 +282,10 @@ static basin_status begin(pool *p, const basin_graphs_cv_options *spec, basin_er
     if (p->spec.fold < 0 || p->spec.fold > folds)
         return basin_fail(error, BASIN_BAD_VALUE, "fold %lld of %lld", (long long)p->spec.fold,
                           (long long)folds);
-    p->first = p->spec.fold ? p->spec.fold - 1 : 0;
-    p->dealt = p->spec.fold ? 1 : folds;
-    basin_ranks_share share = basin_ranks_deal(p->spec.ranks, p->dealt);
-    p->next = (p->first + share.first) * p->spec.members;
-    p->last = p->next + share.count * p->spec.members;
-    int64_t cores =
-        p->spec.ranks ? basin_ranks_threads(p->spec.ranks) : sysconf(_SC_NPROCESSORS_ONLN);
-    p->jobs =
-        basin_graphs_cv_jobs(p->spec.jobs, share.count * p->spec.members, cores, p->spec.backend);
-    if (p->jobs < 1) p->jobs = 1; /* a rank without a fold has a thread that finds none */
+    p->next = (p->spec.fold ? p->spec.fold - 1 : 0) * p->spec.members;
+    p->last = p->next + (p->spec.fold ? 1 : folds) * p->spec.members;
+    int64_t cores = sysconf(_SC_NPROCESSORS_ONLN);
+    p->jobs = basin_graphs_cv_jobs(p->spec.jobs, p->last - p->next, cores, p->spec.backend);
     cores /= p->jobs;
     basin_compute compute = {.backend = p->spec.backend,
                              .threads = p->spec.threads > 0 ? p->spec.threads
@@ -308,7 +301,7 @@ static basin_status begin(pool *p, const basin_graphs_cv_options *spec, basin_er
     return BASIN_OK;
 }
 
-/* What is known of this rank's folds before they are trained. */
+/* What is known of the folds before they are trained. */
 static basin_status begin_folds(pool *p, basin_error *error) {
     int64_t members = p->spec.members;
     const basin_graphset *set = &p->input->set;
@@ -340,17 +333,6 @@ static void pool_end(pool *p) {
     basin_backend_close(p->backend);
 }
 
-/* Every rank gets what the others' folds came to. */
-static basin_status share_results(pool *p, basin_error *error) {
-    basin_ranks *ranks = p->spec.ranks;
-    for (int64_t r = 0; r < basin_ranks_count(ranks); r++) {
-        basin_ranks_share share = basin_ranks_deal_to(r, basin_ranks_count(ranks), p->dealt);
-        BASIN_TRY(basin_ranks_broadcast(ranks, p->result + p->first + share.first,
-                                        (size_t)share.count * sizeof *p->result, r, error));
-    }
-    return BASIN_OK;
-}
-
 basin_status basin_graphs_cross_validate(basin_graphs_cv_result *result,
                                          const basin_settings *settings, const basin_graphset *set,
                                          const basin_folds *folds,
@@ -373,6 +355,5 @@ basin_status basin_graphs_cross_validate(basin_graphs_cv_result *result,
     BASIN_TRY(basin_graphs_input_begin(&input, p.settings, set, 0, set->graphs, error));
     BASIN_TRY(basin_graphs_input_place(&input, p.settings, 0, set->graphs, error));
     BASIN_TRY(begin_folds(&p, error));
-    BASIN_TRY(run_all(&p, error));
-    return share_results(&p, error);
+    return run_all(&p, error);
 }

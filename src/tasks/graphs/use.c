@@ -11,11 +11,8 @@
 typedef struct use {
     const char *path;
     basin_graphs_input input;
-    basin_ranks *ranks;
     int64_t *all;         /* own; NULL: the caller chose */
-    const int64_t *whole; /* [wholes] graphs of all ranks; this rank's begin at `first` */
-    int64_t wholes, first;
-    const int64_t *graph; /* [count] those of this rank */
+    const int64_t *graph; /* [count] */
     int64_t count;
     float *output; /* [rows, C] */
     float *spread; /* [rows, C] over members; NULL: of one */
@@ -50,26 +47,15 @@ static basin_status open_input(use *u, const basin_graphs_model *model, const ba
     return basin_graphs_input_place(&u->input, s, first, span, error);
 }
 
-/* The graphs of a rank: whole batches, each of which is one that a single process makes. */
-static basin_ranks_share deal_to(const use *u, const basin_graphs_model *m, int64_t rank) {
-    int64_t batch = basin_int_max(basin_int_min(m->settings.batch, u->wholes), 1);
-    basin_ranks_share s =
-        basin_ranks_deal_to(rank, basin_ranks_count(u->ranks), basin_int_ceil(u->wholes, batch));
-    int64_t first = basin_int_min(s.first * batch, u->wholes);
-    return (basin_ranks_share){first, basin_int_min(s.count * batch, u->wholes - first)};
-}
-
 /* All but the outputs. */
 static basin_status use_prepare(use *u, basin_graphs_model *model, const basin_graphs_data *data,
                                 bool labels, basin_error *error) {
     BASIN_TRY(check_data(data, error));
     u->path = basin_graphs_path(data->path, data->set);
-    u->wholes = data->graph ? data->graphs : data->set->graphs;
-    if (!data->graph && !(u->all = basin_graphs_range(0, u->wholes)))
+    u->count = data->graph ? data->graphs : data->set->graphs;
+    if (!data->graph && !(u->all = basin_graphs_range(0, u->count)))
         return basin_fail_memory(error, "a list of graphs");
-    u->whole = data->graph ? data->graph : u->all;
-    basin_ranks_share own = deal_to(u, model, basin_ranks_rank(u->ranks));
-    u->first = own.first, u->graph = u->whole + own.first, u->count = own.count;
+    u->graph = data->graph ? data->graph : u->all;
     return open_input(u, model, data->set, labels, error);
 }
 
@@ -110,12 +96,12 @@ static basin_status use_open(use *u, basin_graphs_model *model, const basin_grap
     BASIN_FREE_AT_EXIT double *sum = NULL;
     BASIN_TRY(use_prepare(u, model, data, labels, error));
     if (!u->count) return BASIN_OK;
-    bool alone = u->wholes == 1 && !embedding;
+    bool alone = u->count == 1 && !embedding;
     int64_t rows = basin_graphs_count_rows(&u->input.set, model->target, u->graph, u->count);
     int64_t cells = rows * model->outputs, members = embedding ? 1 : model->members;
     if (members > 1) BASIN_TRY(BASIN_NEW(&sum, 2 * cells, "outputs", error));
     if (members > 1) BASIN_TRY(BASIN_NEW(&u->spread, cells, "outputs", error));
-    if (!alone) basin_graphs_plans_begin(&plans, model, &u->input.set, u->whole, u->wholes, NULL);
+    if (!alone) basin_graphs_plans_begin(&plans, model, &u->input.set, u->graph, u->count, NULL);
     plans.embedding = embedding;
     for (int64_t k = 0; k < members; k++) {
         free(u->output);
@@ -201,31 +187,11 @@ void basin_graphs_likelihoods(float *to, const float *output, int64_t rows,
             basin_graphs_softmax(to + i, output + i, m->outputs);
 }
 
-static int64_t rows_before(const use *u, const basin_graphs_model *m, int64_t graphs) {
-    return basin_graphs_count_rows(&u->input.set, m->target, u->whole, graphs);
-}
-
-/* Rows of `each` bytes of all ranks, on all. */
-static basin_status share(void *all, size_t each, const use *u, const basin_graphs_model *m,
-                          basin_error *error) {
-    int64_t ranks = basin_ranks_count(u->ranks);
-    for (int64_t r = 0; all && ranks > 1 && r < ranks; r++) {
-        basin_ranks_share own = deal_to(u, m, r);
-        int64_t first = rows_before(u, m, own.first),
-                rows = rows_before(u, m, own.first + own.count) - first;
-        BASIN_TRY(basin_ranks_broadcast(u->ranks, (char *)all + (size_t)first * each,
-                                        (size_t)rows * each, r, error));
-    }
-    return BASIN_OK;
-}
-
-/* This rank's rows of a result. */
 static void put_rows(const basin_graphs_predict_result *r, const use *u,
-                     const basin_graphs_model *m) {
-    int64_t columns = basin_graphs_columns(m), first = rows_before(u, m, u->first);
-    int64_t end = rows_before(u, m, u->first + u->count);
-    for (int64_t i = first; i < end; i++) {
-        int64_t from = (i - first) * m->outputs, to = i * columns;
+                     const basin_graphs_model *m, int64_t rows) {
+    int64_t columns = basin_graphs_columns(m);
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t from = i * m->outputs, to = i * columns;
         if (m->target == BASIN_GRAPHS_VALUES) {
             memcpy(r->output + to, u->output + from, (size_t)columns * sizeof *r->output);
         } else {
@@ -239,15 +205,14 @@ static void put_rows(const basin_graphs_predict_result *r, const use *u,
 
 static basin_status add_memory(use *u, const basin_graphs_model *m, float *nearest,
                                int64_t *nearest_at, basin_error *error) {
-    return basin_graphs_near_add(u->output, nearest ? nearest + u->first : NULL,
-                                 nearest_at ? nearest_at + u->first : NULL, m, &u->input.set,
-                                 u->graph, u->count, error);
+    return basin_graphs_near_add(u->output, nearest, nearest_at, m, &u->input.set, u->graph,
+                                 u->count, error);
 }
 
 basin_status basin_graphs_predict(const basin_graphs_predict_result *r, basin_graphs_model *model,
                                   const basin_graphs_data *data,
                                   const basin_graphs_predict_options *options, basin_error *error) {
-    BASIN_AT_EXIT(use_close) use u = {.ranks = options ? options->ranks : NULL};
+    BASIN_AT_EXIT(use_close) use u = {.path = NULL};
     BASIN_TRY(BASIN_SIZE_CHECK(r, "basin_graphs_predict_result", error));
     BASIN_TRY(BASIN_SIZE_CHECK(options, "basin_graphs_predict_options", error));
     BASIN_TRY(use_open(&u, model, data, false, NULL, error));
@@ -256,14 +221,7 @@ basin_status basin_graphs_predict(const basin_graphs_predict_result *r, basin_gr
     BASIN_SCRATCH(float, nearest, bounds ? rows : 1, "similarities", error);
     float *near = r->nearest ? r->nearest : bounds ? nearest : NULL;
     BASIN_TRY(add_memory(&u, model, near, r->nearest_at, error));
-    put_rows(r, &u, model);
-    size_t row = (size_t)basin_graphs_columns(model) * sizeof(float);
-    BASIN_TRY(share(r->output, row, &u, model, error));
-    BASIN_TRY(share(r->spread, row, &u, model, error));
-    if (model->class_value)
-        BASIN_TRY(share(r->class_value, sizeof *r->class_value, &u, model, error));
-    BASIN_TRY(share(near, sizeof *near, &u, model, error));
-    BASIN_TRY(share(r->nearest_at, sizeof *r->nearest_at, &u, model, error));
+    put_rows(r, &u, model, rows);
     if (!r->low || !r->high) return BASIN_OK;
     return basin_graphs_calibration_bound(r->low, r->high, r->output, bounds ? near : NULL, rows,
                                           model, options ? options->coverage : 0, error);
