@@ -42,7 +42,7 @@ static basin_status use(basin_image_model *model, const basin_pictures *pictures
     basin_picture picture;
     memset(&how, 0, sizeof how);
     memset(&picture, 0, sizeof picture);
-    how.ratio = 0.5;
+    how.rectangle[2] = how.rectangle[3] = 4;
     basin_status status = basin_pictures_load(&picture, pictures, 0, &error);
     if (!status) status = basin_image_complete(&done, model, &picture, 1, &how, &error);
     if (!status) {
