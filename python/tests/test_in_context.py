@@ -58,6 +58,11 @@ def test_words_gaps_and_tables():
     detector = tasks.InContextDetector(anomalous="fraud", threads=1)
     detector.fit(accounts, y, edges=transfers)
     assert set(detector.predict(accounts, edges=transfers)) <= {"fraud", "honest"}
+    turned, sums = accounts[["country", "amount"]], transfers[["sum", "target", "source"]]
+    again = tasks.InContextDetector(anomalous="fraud", threads=1).fit(turned, y, edges=sums)
+    assert numpy.array_equal(
+        again.predict_proba(turned, edges=sums), detector.predict_proba(accounts, edges=transfers)
+    )
     why = detector.explain(accounts, "A50", edges=transfers)
     assert why.node == 50 and why.sources[0]["id"].startswith("A")
     assert abs(sum(s["share"] for s in why.sources) - 1) < 1e-4

@@ -6,12 +6,16 @@
 
 #define TABLES "accounts.csv transfers.csv --threads 1 --quiet"
 
-/* The accounts once more, changed by an awk program. */
-static void change(void **state, const char *name, const char *how) {
-    char line[PATH_TEXT + 300];
-    snprintf(line, sizeof line, "cd '%s' && awk -F, -v OFS=, '%s' accounts.csv >%s",
-             (const char *)*state, how, name);
+/* A table once more, changed by an awk program. */
+static void change_table(void **state, const char *from, const char *name, const char *how) {
+    char line[PATH_TEXT + 400];
+    snprintf(line, sizeof line, "cd '%s' && awk -F, -v OFS=, '%s' %s >%s", (const char *)*state,
+             how, from, name);
     assert_int_equal(system(line), 0);
+}
+
+static void change(void **state, const char *name, const char *how) {
+    change_table(state, "accounts.csv", name, how);
 }
 
 TEST(nodes_without_a_label_are_scored) {
@@ -29,13 +33,10 @@ TEST(nodes_without_a_label_are_scored) {
     assert_true(right >= 28);
 }
 
-/* The same bits for any order of rows and any number of threads. */
-TEST(a_score_is_of_its_own_row) {
-    change(state, "reversed.csv",
-           "NR == 1 {print; next} {line[NR] = $0} END {for (i = NR; i > 1; i--) print line[i]}");
-    cJSON *a = run_json(run(state, "anomaly score --in-context " TABLES " --json --sort"));
-    cJSON *b = run_json(run(state, "anomaly score --in-context reversed.csv transfers.csv "
-                                   "--threads 2 --json --sort"));
+/* The same bits of both tables. */
+static void expect_same_scores(void **state, const char *tables, const char *others) {
+    cJSON *a = run_json(run(state, "anomaly score --in-context %s --json --sort", tables));
+    cJSON *b = run_json(run(state, "anomaly score --in-context %s --json --sort", others));
     for (int i = 0; i < NODES / 10; i++) {
         char at[40];
         snprintf(at, sizeof at, "nodes.%d.probability", i);
@@ -44,6 +45,33 @@ TEST(a_score_is_of_its_own_row) {
         assert_string_equal(cJSON_GetStringValue(json_at(a, at)),
                             cJSON_GetStringValue(json_at(b, at)));
     }
+}
+
+/* For any order of rows and any number of threads. */
+TEST(a_score_is_of_its_own_row) {
+    change(state, "reversed.csv",
+           "NR == 1 {print; next} {line[NR] = $0} END {for (i = NR; i > 1; i--) print line[i]}");
+    expect_same_scores(state, TABLES, "reversed.csv transfers.csv --threads 2");
+}
+
+/* Of words and numbers, of accounts and transfers; of so many that they become components. */
+TEST(the_order_of_columns_changes_nothing) {
+    change(
+        state, "words.csv",
+        "NR == 1 {print $0, \"land\", \"c9\", \"c10\"; next} "
+        "{print $0, substr(\"DEFRIT\", NR % 3 * 2 + 1, 2), NR * NR % 17, NR % 5 ? NR % 7 : \"\"}");
+    change_table(state, "words.csv", "turned.csv", "{print $7, $4, $1, $5, $2, $6, $3}");
+    change_table(state, "transfers.csv", "sums.csv",
+                 "NR == 1 {print $0, \"kind\", \"sum\", \"fee\"; next} "
+                 "{print $0, NR % 4 ? \"card\" : \"cash\", NR * NR % 101, NR % 13}");
+    change_table(state, "sums.csv", "turned_sums.csv", "{print $5, $4, $1, $3, $2}");
+    expect_same_scores(state, "words.csv sums.csv", "turned.csv turned_sums.csv");
+    change(state, "wide.csv",
+           "{line = $0; for (i = 1; i < 120; i++) line = line OFS (NR == 1 ? \"c\" i : "
+           "NR * i * i % 97 + $3); print line}");
+    change_table(state, "wide.csv", "thgir.csv",
+                 "{line = $NF; for (i = NF - 1; i > 0; i--) line = line OFS $i; print line}");
+    expect_same_scores(state, "wide.csv transfers.csv", "thgir.csv transfers.csv");
 }
 
 TEST(an_explanation_names_labelled_nodes) {

@@ -16,12 +16,55 @@ enum {
 };
 static const char what[] = "a table of columns";
 
+/* ---- own columns: those of the table and totals of edges, in the order of their names, so that
+ * scores do not depend on the order of a table's columns ---- */
+
+typedef struct own_table {
+    const basin_network *network;
+    const float *total; /* [N, totals] */
+    const int64_t *order;
+    int64_t features, totals;
+} own_table;
+
+static float own_at(const own_table *t, int64_t node, int64_t column) {
+    int64_t at = t->order[column], F = t->features;
+    return at < F ? t->network->feature[node * F + at] : t->total[node * t->totals + at - F];
+}
+
+static const char *own_name(char text[BASIN_MAX_REASON], const basin_network *n, int64_t column,
+                            int64_t hop) {
+    int64_t F = n->feature ? n->features : 0;
+    basin_nodes_feature f = {.column = column, .hop = hop, .fact = column < F ? -1 : column - F};
+    return basin_nodes_reason_name(text, n, &f);
+}
+
+typedef struct named {
+    char name[BASIN_MAX_REASON];
+    int64_t column;
+} named;
+
+static int by_name(const void *a, const void *b) {
+    const named *x = a, *y = b;
+    int found = basin_id_compare(x->name, y->name);
+    return found ? found : BASIN_COMPARE(x->column, y->column);
+}
+
+/* Numbers in names are compared as numbers, so columns without names keep their order. */
+static basin_status order_columns(basin_cells *c, int64_t columns, basin_error *error) {
+    BASIN_SCRATCH_RAW(named, list, columns, what, error);
+    BASIN_TRY(BASIN_NEW_RAW(&c->order, columns, what, error));
+    for (int64_t k = 0; k < columns; k++)
+        own_name(list[k].name, c->network, k, 0), list[k].column = k;
+    qsort(list, (size_t)columns, sizeof *list, by_name);
+    for (int64_t k = 0; k < columns; k++) c->order[k] = list[k].column;
+    return BASIN_OK;
+}
+
 /* ---- principal components ---- */
 
 typedef struct principal {
-    const basin_network *network;
-    const float *total; /* [N, totals] of edges, columns after the features */
-    int64_t totals, columns, rows;
+    const own_table *table;
+    int64_t columns, rows;
     double *mean, *scale; /* [columns] of the cells; so are `axes` */
     float *row;           /* [rows, columns] standardised */
     float *axes, *next;   /* [columns, SPACE] */
@@ -38,18 +81,12 @@ static void principal_close(principal *p) {
     BASIN_FREE(p->row, p->next, p->axis, p->found);
 }
 
-static float raw(const principal *p, int64_t node, int64_t column) {
-    int64_t F = p->columns - p->totals;
-    return column < F ? p->network->feature[node * F + column]
-                      : p->total[node * p->totals + column - F];
-}
-
 /* Rows node[i] = first + i * step of the network; gaps become means. */
 static void take_rows(principal *p, int64_t first, double step, int64_t count) {
     memset(p->row, 0, (size_t)(p->rows * p->columns) * sizeof *p->row);
     for (int64_t i = 0; i < count; i++)
         for (int64_t c = 0; c < p->columns; c++) {
-            double x = (double)raw(p, first + (int64_t)((double)i * step), c);
+            double x = (double)own_at(p->table, first + (int64_t)((double)i * step), c);
             p->row[i * p->columns + c] = isnan(x) ? 0 : (float)((x - p->mean[c]) * p->scale[c]);
         }
 }
@@ -59,7 +96,7 @@ static void standardise(principal *p, double step) {
     for (int64_t c = 0; c < p->columns; c++) {
         double sum = 0, square = 0, count = 0;
         for (int64_t i = 0; i < p->rows; i++) {
-            double x = (double)raw(p, (int64_t)((double)i * step), c);
+            double x = (double)own_at(p->table, (int64_t)((double)i * step), c);
             if (!isnan(x)) sum += x, square += x * x, count++;
         }
         p->mean[c] = count > 0 ? sum / count : 0;
@@ -127,16 +164,14 @@ static basin_status find_axes(principal *p, double step, basin_error *error) {
 }
 
 /* The first components of all rows: simultaneous iteration on a sample, or another table's axes. */
-static basin_status find_components(basin_cells *c, const float *total, int64_t totals,
-                                    int64_t columns, basin_error *error) {
+static basin_status find_components(basin_cells *c, const own_table *table, basin_error *error) {
     const basin_network *n = c->network;
+    int64_t columns = c->components;
     const basin_cells *from = c->as ? c->as : c;
     if (!c->as) BASIN_TRY(BASIN_NEW_RAW(&c->axes, columns * SPACE, what, error));
     if (!c->as) BASIN_TRY(BASIN_NEW_RAW(&c->moment, 2 * columns, what, error));
     BASIN_AT_EXIT(principal_close)
-    principal p = {.network = n,
-                   .total = total,
-                   .totals = totals,
+    principal p = {.table = table,
                    .columns = columns,
                    .rows = basin_int_min(n->nodes, ROWS),
                    .mean = from->moment,
@@ -162,18 +197,16 @@ static basin_status find_components(basin_cells *c, const float *total, int64_t 
 static basin_status own_columns(basin_cells *c, int relation, int64_t totals, int64_t all,
                                 basin_error *error) {
     const basin_network *n = c->network;
-    int64_t F = all - totals;
     BASIN_FREE_AT_EXIT float *total = NULL;
     if (totals) {
         BASIN_TRY(BASIN_NEW_RAW(&total, n->nodes * totals, what, error));
         BASIN_TRY(basin_node_facts_fill(total, totals, n, &relation, 1, false, error));
     }
-    if (c->components) return find_components(c, total, totals, all, error);
-    for (int64_t i = 0; i < n->nodes; i++) {
-        if (F) memcpy(c->value + i * c->columns, n->feature + i * F, (size_t)F * sizeof *total);
-        for (int64_t t = 0; t < totals; t++)
-            c->value[i * c->columns + F + t] = total[i * totals + t];
-    }
+    if (!c->as) BASIN_TRY(order_columns(c, all, error));
+    const own_table table = {n, total, c->as ? c->as->order : c->order, all - totals, totals};
+    if (c->components) return find_components(c, &table, error);
+    for (int64_t i = 0; i < n->nodes; i++)
+        for (int64_t k = 0; k < all; k++) c->value[i * c->columns + k] = own_at(&table, i, k);
     return BASIN_OK;
 }
 
@@ -373,8 +406,10 @@ double basin_cells_value(const basin_cells *c, int64_t node, int64_t column) {
     double x = (double)c->value[node * c->columns + column];
     if (c->grouped && column > c->degree && column < c->columns - 1) return x;
     if (c->grouped && column >= c->degree) return expm1(x);
-    int64_t F = c->network->feature ? c->network->features : 0, own = column % c->own;
-    return c->components || own < F ? x : basin_facts_value(c->network, own - F, x);
+    if (c->components) return x;
+    int64_t F = c->network->feature ? c->network->features : 0;
+    int64_t own = (c->as ? c->as : c)->order[column % c->own];
+    return own < F ? x : basin_facts_value(c->network, own - F, x);
 }
 
 const char *basin_cells_name(char text[BASIN_MAX_REASON], const basin_cells *c, int64_t column) {
@@ -382,22 +417,19 @@ const char *basin_cells_name(char text[BASIN_MAX_REASON], const basin_cells *c, 
                                        "anomalies among labelled, 2 hops away",
                                        "labelled neighbours"};
     const basin_network *n = c->network;
-    int64_t F = n->feature ? n->features : 0;
-    bool degree = c->grouped && column == c->degree;
+    basin_nodes_feature degree = {.column = n->feature ? n->features : 0, .fact = -1};
+    int64_t hop = column / c->own, own = column % c->own;
     if (c->grouped && column > c->degree) {
         snprintf(text, BASIN_MAX_REASON, "%s", vote[column - c->degree - 1]);
         return text;
     }
-    int64_t own = degree ? F : column % c->own, hop = degree ? 0 : column / c->own;
-    if (c->components && !degree) {
-        snprintf(text, BASIN_MAX_REASON, "component %lld%s", (long long)own + 1,
-                 hop > 1   ? ", mean 2 hops away"
-                 : hop > 0 ? ", mean 1 hop away"
-                           : "");
-        return text;
-    }
-    basin_nodes_feature f = {.column = own, .hop = hop, .fact = degree || own < F ? -1 : own - F};
-    return basin_nodes_reason_name(text, n, &f);
+    if (c->grouped && column == c->degree) return basin_nodes_reason_name(text, n, &degree);
+    if (!c->components) return own_name(text, n, (c->as ? c->as : c)->order[own], hop);
+    snprintf(text, BASIN_MAX_REASON, "component %lld%s", (long long)own + 1,
+             hop > 1   ? ", mean 2 hops away"
+             : hop > 0 ? ", mean 1 hop away"
+                       : "");
+    return text;
 }
 
 /* ---- opening ---- */
@@ -470,6 +502,6 @@ void basin_cells_label(const basin_cells *c, const int32_t *label) {
 }
 
 void basin_cells_close(basin_cells *c) {
-    BASIN_FREE(c->value, c->sorted, c->known, c->vote, c->axes, c->moment);
+    BASIN_FREE(c->value, c->order, c->sorted, c->known, c->vote, c->axes, c->moment);
     *c = (basin_cells){0};
 }

@@ -39,6 +39,7 @@ struct basin_cells {
     int64_t cells;         /* of a row, without the label's */
     int64_t components;    /* own columns are principal components of that many; 0: they are not */
     bool grouped;          /* cells of a graph; else of unrelated columns */
+    int64_t *order; /* [table's columns and totals] by the order of own columns, that of names */
     float *value;   /* [N, columns] own, means, means over two hops, degree, labels; NaN: a gap */
     int64_t sample; /* rows that ranks refer to */
     float *sorted;  /* [columns, sample] ascending, gaps at the end */
