@@ -84,8 +84,8 @@ typedef struct basin_context_args {
     basin_start start;                                                                             \
     basin_training_options training;                                                               \
     basin_network_options network;                                                                 \
-    basin_table_options table;                  /* the network's, where it is of CSV */            \
-    const char *missing, *self_loops, *unknown; /* of the network, as words */                     \
+    basin_table_options table;     /* the network's, where it is of CSV */                         \
+    const char *missing, *unknown; /* of the network, as words */                                  \
     const char *backend, *products, *dtype, *output;                                               \
     int64_t threads, seed;                                                                         \
     basin_context_args context;                                                                    \
@@ -372,12 +372,6 @@ basin_status basin_args_image(basin_image_model **model, const basin_args *args,
 /* For commands that split. */
 #define BASIN_OPTION_SPLIT_TIME(needs_)                                                            \
     BASIN_TEXT(network.split_time, 0, "split-time", "COLUMN", .needs = needs_, .more = true)
-
-/* Only for commands whose task has no setting for it. */
-#define BASIN_OPTIONS_NETWORK_EDGES                                                                \
-    BASIN_CHOICE(self_loops, "self-loops", "keep|drop|add", .text = "keep"),                       \
-        BASIN_FLAG(table.classes, "classes"),                                                      \
-        BASIN_FLAG(network.keep_duplicates, "keep-duplicates")
 
 /* With args->memory GiB. `table` is part of the result. */
 basin_network_options basin_network_options_of(const basin_args *args, basin_table_options *table);

@@ -15,9 +15,6 @@ basin_network_options basin_network_options_of(const basin_args *args, basin_tab
     basin_network_options o = args->network;
     *t = args->table, o.table = t;
     o.memory = (size_t)(args->memory * (double)(1 << 30));
-    o.self = is(args->self_loops, "add")    ? BASIN_SELF_LOOPS_ADD
-             : is(args->self_loops, "drop") ? BASIN_SELF_LOOPS_DROP
-                                            : BASIN_SELF_LOOPS_KEEP;
     o.missing = is(args->missing, "keep")    ? BASIN_MISSING_KEEP
                 : is(args->missing, "zero")  ? BASIN_MISSING_ZERO
                 : is(args->missing, "mean")  ? BASIN_MISSING_MEAN
@@ -75,7 +72,7 @@ typedef struct convert_options {
 static const basin_option convert_table[] = {
     BASIN_TEXT(output, 'o', "output", "FILE"),
     BASIN_OPTIONS_NETWORK,
-    BASIN_OPTIONS_NETWORK_EDGES,
+    BASIN_FLAG(table.classes, "classes"),
     BASIN_FLAG(keep_gaps, "keep-gaps", .needs = "missing="),
     BASIN_FLAG(homo, "homo"),
     BASIN_OPTIONS_LAST,
@@ -124,7 +121,7 @@ const basin_command basin_command_data_convert = {BASIN_COMMAND("data convert", 
 
 static const basin_option info_table[] = {
     BASIN_OPTIONS_NETWORK,
-    BASIN_OPTIONS_NETWORK_EDGES,
+    BASIN_FLAG(table.classes, "classes"),
     BASIN_OPTION_JSON,
     BASIN_OPTIONS_END,
 };
@@ -256,7 +253,7 @@ static const basin_option part_table[] = {
     BASIN_FLAG(replace, "replace"),
     BASIN_REAL(memory, "memory", "GIB", 0, 1e6, .more = true),
     BASIN_OPTIONS_NETWORK,
-    BASIN_OPTIONS_NETWORK_EDGES,
+    BASIN_FLAG(table.classes, "classes"),
     BASIN_OPTIONS_LAST,
 };
 

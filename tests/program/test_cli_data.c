@@ -17,18 +17,17 @@ TEST(converts_csv) {
     put_text(state, "pay.csv", "payer,payee,kind\nann,bob,card\nbob,cem,cash\nann,ann,card\n");
     put_text(state, "people.csv",
              "who,age,is_fraud,note\nann,30,1,x\nbob,41,0,y\ncem,,,x\ndee,9,0,\n");
-    const program *p =
-        run_ok(state, "data convert pay.csv people.csv out.basin --id who "
-                      "--relation-column kind --missing mean --self-loops drop --homo");
-    assert_contains(p->out, "nodes      4\nedges      8\nfeatures   3\n");
+    const program *p = run_ok(state, "data convert pay.csv people.csv out.basin --id who "
+                                     "--relation-column kind --missing mean --homo");
+    assert_contains(p->out, "nodes      4\nedges      10\nfeatures   3\n");
     cJSON *tree = run_json(run(state, "data info out.basin --json"));
     assert_true(json_number(tree, "nodes") == 4);
     assert_true(json_number(tree, "labels.unknown") == 1);
     assert_true(json_number(tree, "labels.count.1") == 1);
     assert_string_equal(json_at(tree, "columns.1")->valuestring, "note=x");
     assert_string_equal(json_at(tree, "relations.2.name")->valuestring, "homo");
-    assert_true(json_number(tree, "relations.2.edges") == 4);
-    assert_true(json_number(tree, "relations.2.mean_degree") == 1);
+    assert_true(json_number(tree, "relations.2.edges") == 5);
+    assert_true(json_number(tree, "relations.2.mean_degree") == 1.25);
     assert_true(cJSON_IsTrue(json_at(tree, "mapped")));
     run_ok(state, "data convert -q out.basin again.npz");
     run_ok(state, "data convert -q again.npz again.basin");

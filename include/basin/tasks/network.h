@@ -31,12 +31,6 @@ typedef struct basin_network basin_network;
  * other tables are read the same way, in any order of their columns (docs/tables.md). */
 typedef struct basin_schema basin_schema;
 
-typedef enum basin_self_loops {
-    BASIN_SELF_LOOPS_KEEP, /* as in the data */
-    BASIN_SELF_LOOPS_DROP,
-    BASIN_SELF_LOOPS_ADD, /* one at each node */
-} basin_self_loops;
-
 typedef enum basin_missing {
     BASIN_MISSING_ERROR, /* a feature that is NaN, infinite or an empty cell is an error, unless the
                             schema of the options fills it */
@@ -79,10 +73,8 @@ typedef struct basin_table_options {
 
 /* How data become a network. All zeros, or NULL in place of it, are the defaults. */
 typedef struct basin_network_options {
-    size_t size;          /* sizeof(basin_network_options), or 0 */
-    bool directed;        /* edges have a direction; else each goes both ways */
-    bool keep_duplicates; /* else equal edges are merged */
-    basin_self_loops self;
+    size_t size;   /* sizeof(basin_network_options), or 0 */
+    bool directed; /* edges have a direction; else each goes both ways */
     basin_missing missing;
     int64_t unlabelled_first; /* ignore the labels of this many nodes, the first ones */
     bool unite;               /* add the union of all relations where there are several */

@@ -245,28 +245,6 @@ TEST(shares_of_known_labels_leave_the_node_out) {
     basin_known_labels_free(&known);
 }
 
-/* An edge that was kept twice counts twice at both ends: the node's own label is in neither. */
-TEST(shares_leave_the_node_out_of_repeated_edges) {
-    const int32_t end[] = {0, 1, 0, 1, 0, 1, 1, 2};
-    for (int directed = 0; directed < 2; directed++) {
-        basin_network_options o = {.keep_duplicates = true, .directed = directed};
-        basin_network *network;
-        float sums[3][2], share[2][2];
-        assert_ok(basin_network_new(&network, "twice", 3, &failure));
-        basin_edges edges = {end, end + 1, BASIN_I32, 2, 4};
-        basin_edges back = {end + 1, end, BASIN_I32, 2, 4};
-        assert_ok(
-            basin_network_add_relation(network, "homo", directed ? &back : &edges, &o, &failure));
-        for (int y = 0; y < 2; y++) {
-            int8_t label[] = {(int8_t)y, -1, 1};
-            basin_tree_table table = table_of(network, label, sums[0]);
-            basin_known_shares(share[y], &table, 0, 0);
-        }
-        assert_memory_equal(share[0], share[1], sizeof share[0]);
-        basin_network_close(network);
-    }
-}
-
 static basin_network *read_table(const char *nodes) {
     static const char edges[] = "src,dst\n0,1\n1,2\n2,3\n";
     basin_csv_source source[] = {{.path = "nodes.csv", .data = nodes, .size = strlen(nodes)},

@@ -125,7 +125,7 @@ class Network:
 
     Options, as the program has them: `missing` ("error", "zero", "mean",
     "keep": gaps stay, for what knows them) and `unknown` ("error",
-    "skip", "add": ends that no row has); `directed`, `keep_duplicates`; of tables `id`, `label`,
+    "skip", "add": ends that no row has); `directed`; of tables `id`, `label`,
     `source`, `target`, `relation_column`, `time`, `until`, `drop` (names), `date_format`,
     `max_categories`.
 
@@ -481,10 +481,9 @@ _OF_TABLES = {
 _TABLE_FIELDS = (*_OF_TABLES.values(), "unknown", "classes")
 
 
-def options_of(directed=False, keep_duplicates=False, missing=None, unknown=None, **others):
+def options_of(directed=False, missing=None, unknown=None, **others):
     """Options by name as fields of basin_network_options."""
-    result: dict = {"directed": bool(directed), "keep_duplicates": bool(keep_duplicates)}
-    result["unite"] = True
+    result: dict = {"directed": bool(directed), "unite": True}
     for name, value in (("missing", missing), ("unknown", unknown)):
         if value is not None and value not in _CHOICES[name]:
             expected = ", ".join(_CHOICES[name])
@@ -502,7 +501,7 @@ def options_of(directed=False, keep_duplicates=False, missing=None, unknown=None
     return result
 
 
-_NAMES = ("directed", "keep_duplicates", *_CHOICES, *_OF_TABLES)
+_NAMES = ("directed", *_CHOICES, *_OF_TABLES)
 
 
 # Notes that speak of what a user may not expect; others are logged.

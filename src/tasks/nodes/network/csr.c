@@ -1,7 +1,6 @@
 /* CSR relations from lists of edges: a counting sort by node, rows sorted, equal entries merged in
  * place. Beyond the edges it takes one int64_t per node and one int32_t per entry. */
 #include <inttypes.h>
-#include <stdatomic.h>
 
 #include "base/parallel.h"
 #include "base/sort.h"
@@ -125,7 +124,7 @@ static basin_status induce_relation(basin_network *n, const part *p, const basin
     r->edges = r->row[count];
     BASIN_TRY(BASIN_NEW_RAW(&r->col, r->edges, "a network", error));
     basin_parallel_for(keep_some, &all, count, 256, 0);
-    BASIN_TRY(basin_relation_tidy(r, count, false, error));
+    BASIN_TRY(basin_relation_tidy(r, count, error));
     return basin_relation_copy_facts(r, from, p->node, count, &n->facts, error);
 }
 
@@ -277,36 +276,24 @@ basin_status basin_network_new_relation(basin_relation **relation, basin_network
     return BASIN_OK;
 }
 
-typedef struct looking {
-    const basin_edges *edges;
-    int64_t nodes;
-} looking;
-
-static int64_t find_bad_edge(const void *context, int64_t first, int64_t last) {
-    const looking *l = context;
-    for (int64_t i = first; i < last; i++) {
-        int64_t u = from_at(l->edges, i), v = to_at(l->edges, i);
-        if (u < 0 || u >= l->nodes || v < 0 || v >= l->nodes) return i;
-    }
-    return last;
-}
-
 static basin_status check_edges(const basin_network *n, const char *name, const basin_edges *e,
                                 basin_error *error) {
-    looking l = {e, n->nodes};
-    int64_t bad = basin_parallel_find(find_bad_edge, &l, e->count, 0);
-    if (bad == e->count) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE,
-                      "%s: edge %" PRId64 " of '%s' joins nodes %" PRId64 " and %" PRId64
-                      ", expected numbers from 0 to %" PRId64,
-                      n->path, bad, name, from_at(e, bad), to_at(e, bad), n->nodes - 1);
+    for (int64_t i = 0; i < e->count; i++) {
+        int64_t u = from_at(e, i), v = to_at(e, i);
+        if (u < 0 || u >= n->nodes || v < 0 || v >= n->nodes)
+            return basin_fail(error, BASIN_BAD_VALUE,
+                              "%s: edge %" PRId64 " of '%s' joins nodes %" PRId64 " and %" PRId64
+                              ", expected numbers from 0 to %" PRId64,
+                              n->path, i, name, u, v, n->nodes - 1);
+    }
+    return BASIN_OK;
 }
 
 typedef struct scattering {
     int64_t *at;  /* [nodes] the rows' counters */
     int32_t *col; /* NULL: entries are counted only */
     const basin_edges *edges;
-    const basin_network_options *options;
+    bool directed;
 } scattering;
 
 static void put_entry(const scattering *s, int64_t row, int64_t entry) {
@@ -317,56 +304,24 @@ static void put_entry(const scattering *s, int64_t row, int64_t entry) {
 static void scatter_some(const void *context, int64_t first, int64_t last) {
     const scattering *s = context;
     const basin_edges *e = s->edges;
-    const basin_network_options *o = s->options;
-    bool drop = o->self != BASIN_SELF_LOOPS_KEEP;
     for (int64_t i = first; i < last; i++) {
         int64_t u = from_at(e, i), v = to_at(e, i);
-        if (u == v && drop) continue;
         put_entry(s, v, u);
-        if (!o->directed && u != v) put_entry(s, u, v);
+        if (!s->directed && u != v) put_entry(s, u, v);
     }
 }
 
-/* Counts (col == NULL) or places the entries of each row. */
-static void scatter(const scattering *s, int64_t nodes) {
-    basin_parallel_for(scatter_some, s, s->edges->count, 0, 0);
-    for (int64_t v = 0; v < nodes && s->options->self == BASIN_SELF_LOOPS_ADD; v++)
-        put_entry(s, v, v);
-}
-
-/* Sorting a row: short ones by insertion, long ones by bytes from the last to the first. */
-enum { SHORT_ROW = 40 };
-
-static void sort_short(int32_t *a, int64_t n) {
-    for (int64_t i = 1; i < n; i++) {
+/* Sorts a row and merges equal entries: short ones by insertion. Returns how many are left. */
+static int64_t sort_row(int32_t *a, int64_t n) {
+    enum { SHORT = 40 };
+    int64_t kept = n > 0;
+    for (int64_t i = 1; i < n && n <= SHORT; i++) {
         int32_t x = a[i];
         int64_t j = i;
         for (; j > 0 && a[j - 1] > x; j--) a[j] = a[j - 1];
         a[j] = x;
     }
-}
-
-static void sort_long(int32_t *a, int32_t *spare, int64_t n, int64_t nodes) {
-    int32_t *in = a, *out = spare;
-    for (int shift = 0; shift < 32 && ((nodes - 1) >> shift) != 0; shift += 8) {
-        int64_t start[257] = {0};
-        for (int64_t i = 0; i < n; i++) start[((uint32_t)in[i] >> shift & 255) + 1]++;
-        for (int b = 0; b < 256; b++) start[b + 1] += start[b];
-        for (int64_t i = 0; i < n; i++) out[start[(uint32_t)in[i] >> shift & 255]++] = in[i];
-        int32_t *other = in;
-        in = out, out = other;
-    }
-    if (in != a) memcpy(a, in, (size_t)n * sizeof *a);
-}
-
-static bool is_sorted(const int32_t *a, int64_t n) {
-    for (int64_t i = 1; i < n; i++)
-        if (a[i - 1] > a[i]) return false;
-    return true;
-}
-
-static int64_t merge_equal(int32_t *a, int64_t n) {
-    int64_t kept = n > 0;
+    if (n > SHORT) qsort(a, (size_t)n, sizeof *a, basin_compare_int32);
     for (int64_t i = 1; i < n; i++)
         if (a[i] != a[kept - 1]) a[kept++] = a[i];
     return kept;
@@ -394,39 +349,19 @@ static basin_status close_gaps(basin_relation *r, const int64_t *kept, int64_t n
 
 typedef struct tidying {
     const basin_relation *relation;
-    int64_t nodes; /* entries are below this */
-    bool merge;
-    int64_t *kept;  /* [rows] entries that are left */
-    int32_t *spare; /* [threads, most] */
-    int64_t max;
+    int64_t *kept; /* [rows] entries that are left */
 } tidying;
 
 static void tidy_rows(const void *context, int64_t first, int64_t last) {
-    int place = basin_parallel_place();
     const tidying *t = context;
     const int64_t *row = t->relation->row;
-    for (int64_t i = first; i < last; i++) {
-        int32_t *a = t->relation->col + row[i];
-        int64_t n = row[i + 1] - row[i];
-        if (n <= SHORT_ROW)
-            sort_short(a, n);
-        else if (!is_sorted(a, n))
-            sort_long(a, t->spare + place * t->max, n, t->nodes);
-        t->kept[i] = t->merge ? merge_equal(a, n) : n;
-    }
+    for (int64_t i = first; i < last; i++)
+        t->kept[i] = sort_row(t->relation->col + row[i], row[i + 1] - row[i]);
 }
 
-basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
-                                 basin_error *error) {
-    tidying t = {.relation = relation, .nodes = nodes, .merge = merge};
-    BASIN_FREE_AT_EXIT int32_t *spare = NULL;
-    int threads = basin_thread_count();
-    for (int64_t i = 0; i < nodes; i++)
-        t.max = basin_int_max(t.max, relation->row[i + 1] - relation->row[i]);
+basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, basin_error *error) {
     BASIN_SCRATCH_RAW(int64_t, kept, nodes, "edges", error);
-    if (t.max > SHORT_ROW) BASIN_TRY(BASIN_NEW_RAW(&spare, t.max * threads, "edges", error));
-    t.kept = kept, t.spare = spare;
-    basin_parallel_for(tidy_rows, &t, nodes, 256, threads);
+    basin_parallel_for(tidy_rows, &(tidying){relation, kept}, nodes, 256, 0);
     return close_gaps(relation, kept, nodes, error);
 }
 
@@ -449,13 +384,15 @@ basin_status basin_network_add_relation(basin_network *network, const char *name
     if (o->directed) network->directed = true;
     BASIN_TRY(BASIN_NEW(&r->row, nodes + 2, "a network", error));
     /* row[i + 2] counts row i; after the sums row[i + 1] is its start, after placing its end */
-    scatter(&(scattering){r->row + 2, NULL, edges, o}, nodes);
+    scattering s = {r->row + 2, NULL, edges, o->directed};
+    basin_parallel_for(scatter_some, &s, edges->count, 0, 0);
     r->row[1] = 0; /* counts to starts */
     for (int64_t i = 1; i <= nodes; i++) r->row[i + 1] += r->row[i];
     r->edges = r->row[nodes + 1];
     BASIN_TRY(BASIN_NEW_RAW(&r->col, r->edges, "a network", error));
-    scatter(&(scattering){r->row + 1, r->col, edges, o}, nodes);
-    return basin_relation_tidy(r, nodes, !o->keep_duplicates, error);
+    s.at = r->row + 1, s.col = r->col;
+    basin_parallel_for(scatter_some, &s, edges->count, 0, 0);
+    return basin_relation_tidy(r, nodes, error);
 }
 
 basin_status basin_network_add_union(basin_network *network, basin_error *error) {
@@ -476,7 +413,7 @@ basin_status basin_network_add_union(basin_network *network, basin_error *error)
         }
         r->row[i + 1] = at;
     }
-    BASIN_TRY(basin_relation_tidy(r, nodes, true, error));
+    BASIN_TRY(basin_relation_tidy(r, nodes, error));
     BASIN_TRY(basin_relation_alloc_facts(r, &network->facts, error));
     for (int k = 0; k < others; k++)
         basin_relation_merge_facts(r, &network->relation[k], nodes, &network->facts);
@@ -565,36 +502,20 @@ basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *networ
 
 /* ---- how alike neighbours are ---- */
 
-enum { BOTH, EQUAL, OF_ANOMALIES, ALIKE, COUNTS };
-
-typedef struct counting {
-    const basin_network *network;
-    const basin_relation *relation;
-    _Atomic int64_t *to; /* [COUNTS] */
-} counting;
-
-static void count_some(const void *context, int64_t first, int64_t last) {
-    const counting *c = context;
-    const int32_t *label = c->network->label;
-    const basin_relation *r = c->relation;
-    int64_t count[COUNTS] = {0};
-    for (int64_t i = first; i < last; i++)
+void basin_network_homophily(double *all, double *anomalies, const basin_network *network,
+                             int relation) {
+    const int32_t *label = network->label;
+    const basin_relation *r = &network->relation[relation];
+    int64_t both = 0, equal = 0, anomalous = 0, alike = 0;
+    for (int64_t i = 0; label && i < network->nodes; i++)
         for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
             int32_t k = r->col[e], y = label[i], z = label[k];
             if (k == i || y < 0 || z < 0) continue;
-            count[BOTH]++;
-            count[EQUAL] += y == z;
-            count[OF_ANOMALIES] += y == 1;
-            count[ALIKE] += y == 1 && z == 1;
+            both++;
+            equal += y == z;
+            anomalous += y == 1;
+            alike += y == 1 && z == 1;
         }
-    for (int i = 0; i < COUNTS; i++) atomic_fetch_add(&c->to[i], count[i]);
-}
-
-void basin_network_homophily(double *all, double *anomalies, const basin_network *network,
-                             int relation) {
-    _Atomic int64_t c[COUNTS] = {0};
-    counting counts = {network, &network->relation[relation], c};
-    if (network->label) basin_parallel_for(count_some, &counts, network->nodes, 256, 0);
-    *all = c[BOTH] ? (double)c[EQUAL] / (double)c[BOTH] : NAN;
-    *anomalies = c[OF_ANOMALIES] ? (double)c[ALIKE] / (double)c[OF_ANOMALIES] : NAN;
+    *all = both ? (double)equal / (double)both : NAN;
+    *anomalies = anomalous ? (double)alike / (double)anomalous : NAN;
 }

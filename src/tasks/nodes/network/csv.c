@@ -541,10 +541,8 @@ static void note_repeats(basin_tables *j) {
     int64_t different = 0;
     bool kinds = false;
     if (j->counts.loops)
-        basin_network_add_note(j->network, "edges: %" PRId64 " of %zu rows join a node to itself%s",
-                               j->counts.loops, j->edge_count,
-                               j->o->self == BASIN_SELF_LOOPS_DROP ? " and are left out" : "");
-    if (j->o->keep_duplicates || j->o->self != BASIN_SELF_LOOPS_KEEP) return;
+        basin_network_add_note(j->network, "edges: %" PRId64 " of %zu rows join a node to itself",
+                               j->counts.loops, j->edge_count);
     for (int r = 0; r < n->relations; r++) different += count_edges(&n->relation[r], n);
     for (int64_t i = 0; i < facts->count; i++) kinds = kinds || facts->kind[i] == BASIN_FACT_KIND;
     if (facts->count)
@@ -626,7 +624,7 @@ static basin_status join_rows(basin_tables *j, basin_relation *to, const basin_r
         if (more) memcpy(to->col + at + own, from->col + from->row[i], more * sizeof *to->col);
         to->row[i + 1] = at += (int64_t)(own + more);
     }
-    BASIN_TRY(basin_relation_tidy(to, nodes, !j->o->keep_duplicates, j->error));
+    BASIN_TRY(basin_relation_tidy(to, nodes, j->error));
     BASIN_TRY(basin_relation_alloc_facts(to, facts, j->error));
     basin_relation_merge_facts(to, from, old, facts);
     return BASIN_OK;

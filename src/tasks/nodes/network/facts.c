@@ -166,7 +166,7 @@ static double time_of(const float *fact, const basin_facts *facts) {
 }
 
 /* The entry that has a row's facts: of an undirected edge that at the lower node, which the other
- * is a copy of; -1: a loop that was dropped. */
+ * is a copy of. */
 static int64_t entry_of(const adding *a, int64_t row) {
     int64_t u = basin_whole_at(a->edges->from, a->edges->dtype, row * a->edges->stride);
     int64_t v = basin_whole_at(a->edges->to, a->edges->dtype, row * a->edges->stride);
@@ -177,7 +177,6 @@ static int64_t entry_of(const adding *a, int64_t row) {
 static void list_rows(adding *a) {
     for (int64_t i = 0; i < a->edges->count; i++) {
         int64_t at = entry_of(a, i);
-        if (at < 0) continue;
         a->next[i] = a->head[at];
         a->head[at] = i + 1;
     }

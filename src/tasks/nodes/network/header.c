@@ -318,10 +318,8 @@ static basin_status bind_features(basin_tables *j) {
 
 /* ---- facts of edges ---- */
 
-/* Edges that stay apart carry nothing: facts are of all rows that join two nodes. */
 static bool may_be_fact(const basin_tables *j, const basin_table_file *t, int i) {
-    return i >= 0 && !j->o->keep_duplicates && may_be_read(j, t, i) &&
-           !is_label(j, t->column[i].name);
+    return i >= 0 && may_be_read(j, t, i) && !is_label(j, t->column[i].name);
 }
 
 static const basin_table_file *lacking(const basin_tables *j, const char *name) {

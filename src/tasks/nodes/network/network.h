@@ -166,6 +166,12 @@ int64_t basin_network_count_label(const basin_network *network, int32_t label);
 /* -1 where no node has a label. */
 int32_t basin_network_greatest_label(const basin_network *network);
 
+typedef enum basin_self_loops {
+    BASIN_SELF_LOOPS_KEEP, /* as in the data */
+    BASIN_SELF_LOOPS_DROP,
+    BASIN_SELF_LOOPS_ADD, /* one at each node */
+} basin_self_loops;
+
 /* A relation as pairs for attention, with loops dropped or added by `self`. In a part
  * (parts/parts.h) node i of its halo is key room + i; a whole network has none. */
 basin_status basin_network_pairs(basin_pairs *pairs, const basin_network *network, int relation,
@@ -430,9 +436,8 @@ basin_status basin_network_new_relation(basin_relation **relation, basin_network
 /* Edges from the other end; `entry`: which edge each was, or NULL. Free it even after an error. */
 basin_status basin_relation_turn(basin_relation *back, int64_t **entry /* [edges] */,
                                  const basin_relation *from, int64_t nodes, basin_error *error);
-/* Sorts each row of a CSR, merges equal entries if asked, and gives back what is left over. */
-basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, bool merge,
-                                 basin_error *error);
+/* Sorts each row of a CSR, merges equal entries, and gives back what is left over. */
+basin_status basin_relation_tidy(basin_relation *relation, int64_t nodes, basin_error *error);
 
 /* Adds a line to the note; basin_network_check_note reports one that could not be kept. */
 void basin_network_add_note(basin_network *network, const char *format, ...)

@@ -129,8 +129,6 @@ static basin_status refuse(const basin_network_options *o, int kind, const char 
                   {OF_TABLES, "until", t->until},
                   {OF_TABLES, "unknown", t->unknown != BASIN_UNKNOWN_ERROR},
                   {OF_EDGES, "directed", o->directed && !directed},
-                  {OF_EDGES, "keep_duplicates", o->keep_duplicates},
-                  {OF_EDGES, "self_loops", o->self != BASIN_SELF_LOOPS_KEEP},
                   {OF_NODES, "missing", o->missing != BASIN_MISSING_ERROR},
                   {OF_NODES, "unlabelled_first", o->unlabelled_first > 0},
                   {OF_NODES, "split_time", o->split_time}};

@@ -20,7 +20,7 @@ TEST(builds_undirected) {
 }
 
 TEST(builds_directed) {
-    basin_network_options o = {.directed = true, .keep_duplicates = true};
+    basin_network_options o = {.directed = true};
     BASIN_AT_EXIT(free_network) basin_network *n = small_network(&o);
     assert_true(n->directed);
     ASSERT_ROW(&n->relation[0], 1, 0, 2); /* 0 -> 1 and 2 -> 1 */
@@ -35,14 +35,7 @@ TEST(treats_loops_and_duplicates) {
     const struct {
         basin_network_options o;
         int64_t edges;
-    } trial[] = {
-        {{0}, 4}, /* 0-0, 0-1, 1-0, 2-2 */
-        {{.self = BASIN_SELF_LOOPS_DROP}, 2},
-        {{.self = BASIN_SELF_LOOPS_ADD}, 5},
-        {{.keep_duplicates = true}, 8},
-        {{.keep_duplicates = true, .directed = true}, 5},
-        {{.self = BASIN_SELF_LOOPS_ADD, .directed = true}, 5},
-    };
+    } trial[] = {{{0}, 4}, {{.directed = true}, 4}}; /* 0-0, 0-1, 1-0, 2-2 */
     for (size_t i = 0; i < sizeof trial / sizeof *trial; i++) {
         basin_network *n;
         assert_int_equal(basin_network_new(&n, "t", 3, NULL), BASIN_OK);
@@ -53,7 +46,7 @@ TEST(treats_loops_and_duplicates) {
     }
 }
 
-/* Rows long enough for the sort by bytes, against a matrix. */
+/* Rows that are too long for a sort by insertion, against a matrix. */
 TEST(sorts_long_rows) {
     enum { NODES = 700, EDGES = 90000 };
     int32_t *edge = malloc(2 * EDGES * sizeof *edge);
@@ -211,15 +204,14 @@ TEST(induces_parts) {
 TEST(samples_neighbourhoods) {
     enum { NODES = 40 };
     int32_t edge[4 * NODES];
-    for (int i = 0; i < NODES; i++) {
+    for (int i = 0; i < NODES; i++) { /* 7 has no loop, but an edge once more */
         edge[4 * i] = i, edge[4 * i + 1] = (i + 1) % NODES;
-        edge[4 * i + 2] = i, edge[4 * i + 3] = 7;
+        edge[4 * i + 2] = i, edge[4 * i + 3] = i == 7 ? 8 : 7;
     }
     basin_edges e = {edge, edge + 1, BASIN_I32, 2, 2 * NODES};
-    basin_network_options o = {.self = BASIN_SELF_LOOPS_DROP};
     basin_network *n, *a, *b, *c;
     assert_int_equal(basin_network_new(&n, "t", NODES, NULL), BASIN_OK);
-    assert_int_equal(basin_network_add_relation(n, "e", &e, &o, NULL), BASIN_OK);
+    assert_int_equal(basin_network_add_relation(n, "e", &e, NULL, NULL), BASIN_OK);
     const int64_t target[] = {7, 20}, fanout[] = {5, 2};
     basin_sample_spec spec = {.fanout = fanout, .steps = 2, .seed = 5, .stream = 1};
     assert_int_equal(basin_network_sample(&a, n, target, 2, &spec, NULL), BASIN_OK);

@@ -105,11 +105,6 @@ TEST(rows_are_in_order) {
     assert_int_equal(n->facts.count, 7);
     assert_non_null(strstr(n->note, "not read: y (by its name a label)"));
     basin_network_close(n);
-    basin_network_options apart = {.keep_duplicates = true};
-    n = must_open(state, NULL, "src,dst,amount\na,b,1\na,b,2\n", &apart);
-    assert_int_equal(n->facts.count, 0);
-    assert_non_null(strstr(n->note, "edges: columns not read: amount"));
-    basin_network_close(n);
 }
 
 /* A column that looks like relations becomes them, and that is said; "none" makes it a fact. */
