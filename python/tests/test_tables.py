@@ -355,22 +355,6 @@ def test_thresholds_drift_and_differences(detector, bank):
     detector.threshold_ = before
 
 
-def test_scores_without_labels_are_the_programs(trained, bank, program):
-    folder, _ = trained
-    accounts, transfers, _ = bank
-    files = ["accounts.csv", "transfers.csv"]
-    rows = _run(folder, program, "anomaly", "score", "--unsupervised", *files).splitlines()
-    rows = list(csv.DictReader(rows))
-    column = next(name for name in rows[0] if "energy" in name)
-    expected = {row["node"]: float(row[column]) for row in rows}
-    found = tasks.unsupervised(accounts, edges=transfers)
-    assert found == pytest.approx([expected[name] for name in accounts["id"]], rel=1e-4)
-    energy, why = tasks.unsupervised(accounts, edges=transfers, reasons=2)
-    assert [one.node for one in why] == numpy.argsort(-energy, kind="stable")[:2].tolist()
-    assert sum(f["share"] for f in why[0].features) == pytest.approx(energy.max(), rel=1e-4)
-    assert "completed" in str(why[0]) and why[0].completed
-
-
 def test_labels_of_rows_are_the_ids_of_the_program(bank, program, tmp_path):
     accounts, transfers, y = bank
     table, pairs = accounts.set_index("id")[["balance"]], transfers[["payer", "payee"]]

@@ -32,19 +32,6 @@ basin_status basin_nodes_use_open(basin_nodes_use *use, basin_args *args, const 
                               args->operands - first, args->operand + first, error);
 }
 
-basin_status basin_nodes_probabilities(double *probability, const basin_nodes_use *use,
-                                       const basin_network *network, const basin_args *args,
-                                       uint64_t seed, basin_nodes_explanation **top,
-                                       int64_t explain, basin_error *error) {
-    bool stopped;
-    if (use->model) return basin_nodes_predict(probability, use->model, network, &use->how, error);
-    basin_nodes_unsupervised_options o = {
-        .watch = use->how.watch, .memory = use->how.memory, .seed = seed, .explain = explain};
-    BASIN_TRY(
-        basin_nodes_unsupervised(probability, top, &stopped, network, args->compute, &o, error));
-    return stopped ? basin_fail(error, BASIN_BAD_VALUE, "stopped; nothing was kept") : BASIN_OK;
-}
-
 void basin_nodes_use_close(basin_nodes_use *use) {
     basin_network_close(use->network);
     basin_nodes_close(use->model);

@@ -29,12 +29,6 @@ basin_status basin_nodes_model_open(basin_nodes_use *use, basin_args *args, cons
 /* The same, and the operands from `first` on as files, read as training's were. */
 basin_status basin_nodes_use_open(basin_nodes_use *use, basin_args *args, const char *model,
                                   int first, basin_error *error);
-/* Probabilities of the model; without one, energies found without labels, and explanations of the
- * `explain` highest. */
-basin_status basin_nodes_probabilities(double *probability /* [N] */, const basin_nodes_use *use,
-                                       const basin_network *network, const basin_args *args,
-                                       uint64_t seed, basin_nodes_explanation **top,
-                                       int64_t explain, basin_error *error);
 void basin_nodes_use_close(basin_nodes_use *use);
 
 /* The expected effect of a threshold for a goal, in words and as fields. */

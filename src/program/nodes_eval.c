@@ -11,7 +11,7 @@ typedef struct options {
     const char *labels, *model, *part, *rivals, *split, *threshold_for;
     int64_t first, runs, split_seed;
     double ratio;
-    bool inductive, no_baselines, no_edges, shuffle_edges, unseen, unsupervised;
+    bool inductive, no_baselines, no_edges, shuffle_edges, unseen;
 } options;
 #define OPTIONS options
 
@@ -23,29 +23,24 @@ typedef struct options {
         BASIN_INTEGER(first, "first", "N", 0, 1000, .more = true)
 
 static const basin_option anomaly_table[] = {
-    BASIN_TEXT(model, 0, "model", "MODEL", .needs = "unsupervised=off in-context=off"),
-    BASIN_FLAG(unsupervised, "unsupervised", .needs = "in-context=off", .more = true),
+    BASIN_TEXT(model, 0, "model", "MODEL", .needs = "in-context=off"),
     BASIN_CONTEXT_OPTIONS,
     BASIN_TEXT(labels, 0, "labels", "A:N", .needs = "in-context=on", .text = "20:180"),
-    BASIN_CHOICE(part, "part", "auto|train|val|test|all", .needs = "model!=,unsupervised=on",
-                 .more = true, .text = "auto"),
+    BASIN_CHOICE(part, "part", "auto|train|val|test|all", .needs = "model!=", .more = true,
+                 .text = "auto"),
     BASIN_FLAG(unseen, "unseen", .needs = "model!=", .more = true),
     BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", .needs = "model!=", .more = true),
     BASIN_OPTIONS_START("default"),
-    SPLIT_OPTIONS(0.4, 5, "split!=masks,split-time!= model= unsupervised=off in-context=off",
-                  "model= unsupervised=off"),
-    BASIN_OPTION_SPLIT_TIME("split!=ratio model= unsupervised=off in-context=off"),
+    SPLIT_OPTIONS(0.4, 5, "split!=masks,split-time!= model= in-context=off", "model="),
+    BASIN_OPTION_SPLIT_TIME("split!=ratio model= in-context=off"),
     BASIN_INTEGER(split_seed, "split-seed", "N", -1, 9007199254740992.0,
-                  .needs = "split!=masks split-time= model= unsupervised=off", .more = true,
-                  .initial = -1),
-    BASIN_TEXT(rivals, 0, "rivals", "LIST", .needs = "model= unsupervised=off in-context=off"),
-    BASIN_FLAG(no_baselines, "no-baselines", .needs = "model= unsupervised=off", .more = true),
+                  .needs = "split!=masks split-time= model=", .more = true, .initial = -1),
+    BASIN_TEXT(rivals, 0, "rivals", "LIST", .needs = "model= in-context=off"),
+    BASIN_FLAG(no_baselines, "no-baselines", .needs = "model=", .more = true),
     BASIN_FLAG(inductive, "inductive",
                .needs = "split-time!= rivals= no-edges=off shuffle-edges=off", .more = true),
-    BASIN_FLAG(no_edges, "no-edges", .more = true,
-               .needs = "model= unsupervised=off in-context=off"),
-    BASIN_FLAG(shuffle_edges, "shuffle-edges", .more = true,
-               .needs = "model= unsupervised=off in-context=off"),
+    BASIN_FLAG(no_edges, "no-edges", .more = true, .needs = "model= in-context=off"),
+    BASIN_FLAG(shuffle_edges, "shuffle-edges", .more = true, .needs = "model= in-context=off"),
     BASIN_NODES_OPTIONS,
 };
 
@@ -772,13 +767,11 @@ static basin_status evaluate(eval *b, basin_error *error) {
     return basin_splits_run(&b->splits, error);
 }
 
-/* ---- a saved model, or energies found without labels, evaluated with labels ---- */
+/* ---- a saved model, evaluated with labels ---- */
 
 /* What has no effect with a model and is not in the table of options; NULL: nothing. */
 static const char *idle(options *o) {
-    static const char *const seed[] = {"seed", NULL};
-    const char *const *heard = o->unsupervised ? seed : NULL;
-    if (basin_training_settings_given(&o->args, heard)) return "a training setting";
+    if (basin_training_settings_given(&o->args, NULL)) return "a training setting";
     return strcmp(o->split, "ratio") ? NULL : "--split ratio";
 }
 
@@ -842,9 +835,7 @@ static void put_figures(basin_record *r, const basin_nodes_figures *f, bool prob
 static void put_backtest(basin_record *r, const eval *b) {
     const basin_nodes_figures *f = &b->reached;
     const basin_nodes_card *card = b->use.info ? b->use.info->card : NULL;
-    if (b->o->unsupervised)
-        basin_record_note(r, "energies found without labels, evaluated with labels");
-    if (b->o->model) basin_record_text(r, "model", b->o->model);
+    basin_record_text(r, "model", b->o->model);
     basin_record_fields(r, "data=%s;part=%s", b->use.network->path, b->judged);
     if (b->o->unseen) basin_record_integer(r, ".left_out", b->left_out);
     basin_record_fields(r, "nodes=%lld;anomalous=%lld", (long long)f->nodes,
@@ -853,7 +844,7 @@ static void put_backtest(basin_record *r, const eval *b) {
         basin_record_note(r, "trained %s on %s, %lld labels, %.2f %% anomalous (here %.2f %%)",
                           card->date, card->data, (long long)card->trained_on,
                           100 * card->base_rate, 100 * (double)f->anomalous / (double)f->nodes);
-    if (b->o->model) note_judged(r, b);
+    note_judged(r, b);
     if (b->o->threshold_for) basin_record_expected(r, &b->expected, b->o->threshold_for);
     put_figures(r, f, f->reliability.log_loss > 0); /* else energies, without a threshold */
 }
@@ -877,10 +868,9 @@ static basin_status backtest(eval *b, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&b->scores, nodes, "a back-test", error));
     BASIN_TRY(BASIN_NEW(&b->part, nodes, "a back-test", error));
     BASIN_TRY(choose_judged(b, error));
-    BASIN_TRY(
-        basin_nodes_probabilities(b->scores, u, u->network, &o->args, seed_of(o), NULL, 0, error));
+    BASIN_TRY(basin_nodes_predict(b->scores, u->model, u->network, &u->how, error));
     b->expected.size = sizeof b->expected;
-    b->expected.threshold = u->model ? u->info->threshold : 0;
+    b->expected.threshold = u->info->threshold;
     if (o->threshold_for) BASIN_TRY(choose_threshold(b, error));
     return basin_nodes_backtest(&b->reached, u->model, u->network, b->scores, b->part,
                                 BASIN_SPLIT_TEST, b->expected.threshold, error);
@@ -888,9 +878,7 @@ static basin_status backtest(eval *b, basin_error *error) {
 
 /* ---- the commands ---- */
 
-static bool is_backtest(const options *o) {
-    return !o->table.classes && (o->model || o->unsupervised);
-}
+static bool is_backtest(const options *o) { return !o->table.classes && o->model; }
 
 /* Checks what the conditions of the table cannot express. */
 static basin_status check_eval(void *context, basin_error *error) {
@@ -903,8 +891,7 @@ static basin_status check_eval(void *context, basin_error *error) {
                                   "nothing");
     if (o->context.on) BASIN_TRY(basin_labels_parse(b->labels, o->labels, error));
     if (is_backtest(o) && idle(o))
-        return basin_usage(error, "%s has no effect with --%s", idle(o),
-                           o->unsupervised ? "unsupervised" : "model, which trains nothing");
+        return basin_usage(error, "%s has no effect with --model, which trains nothing", idle(o));
     return basin_goal_check(o->threshold_for, error);
 }
 

@@ -11,7 +11,7 @@ typedef struct options {
     BASIN_ARGS;
     const char *base, *class_name, *threshold_for;
     int64_t around, features, neighbours, parts, reasons, top;
-    bool changed, explain, only_new, sort, stamp, unlabelled, unseen, unsupervised;
+    bool changed, explain, only_new, sort, stamp, unlabelled, unseen;
 } options;
 #define OPTIONS options
 
@@ -27,16 +27,12 @@ static const basin_option score_table[] = {
     OUTPUT_OPTION,
     BASIN_FLAG(sort, "sort"),
     BASIN_INTEGER(top, "top", "N", 0, 9e15),
-    BASIN_FLAG(unsupervised, "unsupervised", .needs = "in-context=off"),
     BASIN_CONTEXT_OPTIONS,
-    BASIN_INTEGER(seed, "seed", "N", 0, 9007199254740992.0, .needs = "unsupervised=on",
-                  .more = true),
     BASIN_FLAG(explain, "explain", .needs = "top!=0,new=on,changed=on in-context=off"),
     BASIN_INTEGER(reasons, "reasons", "N", 1, 100, .needs = "explain=on", .initial = 3),
-    BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL",
-               .needs = "unsupervised=off in-context=off"),
-    BASIN_TEXT(base, 0, "base", "FILE", .needs = "unsupervised=off"),
-    PARTS_OPTION("unsupervised=off in-context=off"),
+    BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", .needs = "in-context=off"),
+    BASIN_TEXT(base, 0, "base", "FILE"),
+    PARTS_OPTION("in-context=off"),
     BASIN_FLAG(only_new, "new", .needs = "base!= changed=off"),
     BASIN_FLAG(changed, "changed", .needs = "base!= in-context=off parts=0"),
     BASIN_INTEGER(around, "around", "N", 0, 9e15, .needs = "new=on,changed=on in-context=off",
@@ -173,7 +169,7 @@ static void put_features(basin_record *r, const job *j, const basin_nodes_explan
     snprintf(title, sizeof title,
              "features that move its logit from %.3f (a typical node's, here) to %.3f:",
              e->typical_logit, e->logit);
-    basin_record_table(r, "features", e->completed ? NULL : title);
+    basin_record_table(r, "features", title);
     for (int64_t i = 0; i < basin_int_min(e->features, max); i++) {
         const basin_nodes_feature *f = &e->feature[i];
         basin_record_row(r);
@@ -183,9 +179,9 @@ static void put_features(basin_record *r, const job *j, const basin_nodes_explan
         if (f->column < 0)
             basin_record_fields(r, ".known=%lld;.anomalous=%lld", (long long)f->known,
                                 (long long)f->anomalous);
-        basin_record_number(r, e->completed ? "energy" : "moves|moves by", "%+.4f", f->share);
+        basin_record_number(r, "moves|moves by", "%+.4f", f->share);
         basin_record_number(r, ".value", "%g", f->value);
-        basin_record_number(r, e->completed ? ".completed" : ".typical", "%g", f->typical);
+        basin_record_number(r, ".typical", "%g", f->typical);
         basin_record_fields(r, "shown|value=%s;|typical=%s",
                             basin_schema_value(value, schema, f->column, f->value, f->hop),
                             basin_schema_value(typical, schema, f->column, f->typical, f->hop));
@@ -230,8 +226,7 @@ static void put_story(basin_record *r, const job *j, const basin_nodes_explanati
 static void put_reasons(basin_record *r, const job *j, const basin_nodes_explanation *why) {
     char text[BASIN_MAX_REASON], key[40];
     bool json = basin_record_form(r) == BASIN_FORM_JSON;
-    if (json && !why->completed) put_story(r, j, why, j->o->reasons, j->o->reasons);
-    if (json && why->completed) put_features(r, j, why, j->o->reasons);
+    if (json) put_story(r, j, why, j->o->reasons, j->o->reasons);
     for (int k = 0; k < (int)j->o->reasons && !json; k++) {
         snprintf(key, sizeof key, "reason_%d", k + 1);
         basin_record_text(r, key, basin_nodes_reason_print(text, why, j->network, schema_of(j), k));
@@ -248,12 +243,11 @@ static void put_stamp(basin_record *r, const job *j) {
 static void put_score(basin_record *r, const job *j, const place *p,
                       const basin_nodes_explanation *why) {
     char id[BASIN_MAX_NODE];
-    bool trained = j->use.model != NULL, probable = trained || j->o->context.on;
     basin_record_row(r);
     basin_record_text(r, "node", basin_network_id(j->network, p->node, id));
-    basin_record_number(r, probable ? "probability" : "energy", "%g", rounded(r, p->probability));
+    basin_record_number(r, "probability", "%g", rounded(r, p->probability));
     basin_record_integer(r, "rank", p->rank);
-    if (trained) basin_record_flag(r, "anomalous", p->probability > j->threshold.threshold);
+    if (j->use.model) basin_record_flag(r, "anomalous", p->probability > j->threshold.threshold);
     if (why) put_reasons(r, j, why);
     if (j->o->stamp) put_stamp(r, j);
 }
@@ -423,7 +417,7 @@ static basin_status open_trained(job *j, basin_error *error) {
 }
 
 static basin_status open_all(job *j, basin_error *error) {
-    if (j->o->unsupervised || j->o->context.on) {
+    if (j->o->context.on) {
         basin_args_context_read(&j->o->args);
         BASIN_TRY(basin_nodes_model_open(&j->use, &j->o->args, NULL, error));
         BASIN_TRY(open_graphs(j, 0, error));
@@ -439,7 +433,7 @@ static basin_status open_all(job *j, basin_error *error) {
 
 /* Explains the printed nodes, in one pass. */
 static basin_status explain_printed(job *j, basin_error *error) {
-    if (!j->o->explain || j->o->unsupervised) return BASIN_OK;
+    if (!j->o->explain) return BASIN_OK;
     BASIN_SCRATCH(int64_t, node, j->count, "explanations", error);
     BASIN_TRY(BASIN_NEW(&j->why, j->count, "explanations", error));
     for (int64_t i = 0; i < j->count; i++) node[i] = j->list[i].node;
@@ -465,11 +459,9 @@ static void close_all(void *context) {
 
 static basin_status check_score(void *context, basin_error *error) {
     const options *o = ((job *)context)->o;
-    bool untrained = o->unsupervised || o->context.on;
-    if (untrained && o->ranks)
-        return basin_usage(error, "--%s does not run under mpirun or srun",
-                           o->unsupervised ? "unsupervised" : "in-context");
-    if (!untrained && o->operands < 2) return basin_usage(error, "needs MODEL FILE...");
+    if (o->context.on && o->ranks)
+        return basin_usage(error, "--in-context does not run under mpirun or srun");
+    if (!o->context.on && o->operands < 2) return basin_usage(error, "needs MODEL FILE...");
     return basin_goal_check(o->threshold_for, error);
 }
 
@@ -479,9 +471,8 @@ static basin_status find_scores(job *j, basin_error *error) {
     bool capped = false;
     if (j->some && !j->chosen) return BASIN_OK;
     if (o->context.on) return basin_context_score(j->probability, &o->args, j->network, error);
-    if (!j->some || !j->use.model || j->parts)
-        return basin_nodes_probabilities(j->probability, &j->use, j->network, &o->args,
-                                         (uint64_t)o->seed, j->why, j->count, error);
+    if (!j->some || j->parts)
+        return basin_nodes_predict(j->probability, j->use.model, j->network, &j->use.how, error);
     int64_t all = j->network->nodes, around = o->explain || !o->around ? all : o->around;
     BASIN_TRY(basin_nodes_predict_some(j->probability, &capped, j->use.model, j->network, j->some,
                                        j->chosen, around, &j->use.how, error));
@@ -507,10 +498,6 @@ static basin_status score(void *context, basin_error *error) {
     const basin_nodes_model *model = j->use.model;
     j->threshold.size = sizeof j->threshold;
     j->threshold.threshold = model ? j->use.info->threshold : 0;
-    if (o->unsupervised && o->explain) {
-        j->count = basin_int_min(o->top, j->nodes);
-        BASIN_TRY(BASIN_NEW(&j->why, j->count, "explanations", error));
-    }
     BASIN_TRY(find_scores(j, error));
     if (o->threshold_for && j->nodes) BASIN_TRY(find_threshold(j, error));
     if (o->threshold_for && !o->quiet && !basin_ranks_rank(o->ranks))

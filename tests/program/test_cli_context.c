@@ -127,8 +127,6 @@ TEST(labels_that_cannot_be_compared) {
     const program *p =
         run_ok(state, "anomaly score --in-context one.csv transfers.csv --threads 1");
     assert_contains(p->err, "only 1 anomalous node");
-    assert_error(run(state, "anomaly score --in-context --unsupervised " TABLES), 2,
-                 "unsupervised");
     assert_error(run(state, "anomaly score --passes 2 m.st " TABLES), 2, "--passes");
     assert_error(run(state, "anomaly score --in-context --weights accounts.csv " TABLES), 1,
                  "accounts.csv");

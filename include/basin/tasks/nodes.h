@@ -237,8 +237,6 @@ typedef struct basin_nodes_explanation {
     double own;         /* part of the difference that comes from the node itself */
     double rest;        /* from nodes beyond those that were examined */
     double missed;      /* error of the integral */
-    bool completed;     /* from basin_nodes_unsupervised: shares are those of the energy, `typical`
-                           is the completed value; there are no logits and no neighbours */
 } basin_nodes_explanation;
 
 typedef struct basin_nodes_explain_options {
@@ -318,28 +316,6 @@ BASIN_API basin_status basin_nodes_live_explain(basin_nodes_explanation **explan
  * added. */
 BASIN_API basin_status basin_nodes_live_add(basin_nodes_live *live, const char *nodes,
                                             const char *edges, basin_error *error);
-
-/* ---- without labels ---- */
-
-typedef struct basin_nodes_unsupervised_options {
-    size_t size;              /* sizeof(basin_nodes_unsupervised_options), or 0 */
-    const basin_watch *watch; /* or NULL */
-    size_t memory;            /* limit in bytes; 0: three quarters of what is free */
-    uint64_t seed;
-    int64_t explain; /* how many nodes of the highest energies to explain, at most N */
-} basin_nodes_unsupervised_options;
-
-/* How unusual every node is, without labels and without a model: an Energy Transformer learns, on
- * this network, to complete hidden features of nodes from their neighbours; the energy of a node is
- * half the squared error of its completion, summed over scaled features. `top` gets explanations of
- * the highest energies, ties by the lowest node; free each. *stopped: the watcher stopped it, and
- * there are no results. */
-BASIN_API basin_status basin_nodes_unsupervised(double *energy /* [N] */,
-                                                basin_nodes_explanation **top /* [explain] */,
-                                                bool *stopped, const basin_network *network,
-                                                basin_backend *backend,
-                                                const basin_nodes_unsupervised_options *options,
-                                                basin_error *error);
 
 /* ---- drift ---- */
 

@@ -13,7 +13,7 @@ completion of pictures, as estimators in scikit-learn's manner, with readers of 
 from basin.tasks import settings
 from basin.tasks._data.graphset import Graph, GraphSet
 from basin.tasks._data.network import Network
-from basin.tasks._models.anomaly import AnomalyDetector, Threshold, unsupervised
+from basin.tasks._models.anomaly import AnomalyDetector, Threshold
 from basin.tasks._models.classes import NodeClassifier
 from basin.tasks._models.context import InContextDetector, Retrieval
 from basin.tasks._models.graphs import GraphClassifier, GraphExplanation, GraphRegressor
@@ -27,5 +27,5 @@ __all__ = [
     "AnomalyDetector", "Completion", "Drift", "Explanation", "Graph", "GraphClassifier",
     "GraphExplanation", "GraphRegressor", "GraphSet", "ImageCompleter",
     "InContextDetector", "LiveDetector", "LiveScore", "Network", "NodeClassifier", "Retrieval",
-    "Settings", "Threshold", "from_huggingface", "settings", "to_huggingface", "unsupervised",
+    "Settings", "Threshold", "from_huggingface", "settings", "to_huggingface",
 ]  # fmt: skip

@@ -280,7 +280,7 @@ static int larger_push(const void *a, const void *b) {
 }
 
 /* Equal ones by hop, then by column; known labels (-1) are the last. */
-int basin_nodes_larger_share(const void *a, const void *b) {
+static int larger_share(const void *a, const void *b) {
     const basin_nodes_feature *x = a, *y = b;
     int by_size = BASIN_COMPARE(fabs(y->share), fabs(x->share));
     if (by_size || x->hop != y->hop) return by_size ? by_size : BASIN_COMPARE(x->hop, y->hop);
@@ -367,7 +367,7 @@ static basin_status finish(basin_nodes_explanation *e, const basin_explainer *x,
     drop_unused(e);
     for (int64_t i = 0; i < e->neighbours; i++)
         e->neighbour[i].probability = probability[e->neighbour[i].node];
-    qsort(e->feature, (size_t)e->features, sizeof *e->feature, basin_nodes_larger_share);
+    qsort(e->feature, (size_t)e->features, sizeof *e->feature, larger_share);
     qsort(e->neighbour, (size_t)e->neighbours, sizeof *e->neighbour, larger_push);
     return BASIN_OK;
 }
@@ -517,10 +517,9 @@ const char *basin_nodes_reason_print(char text[BASIN_MAX_REASON], const basin_no
         const basin_nodes_feature *f = &e->feature[i];
         if (!(f->share > 0) || n-- > 0) continue;
         basin_schema_value(value, schema, f->column, f->value, f->hop);
-        basin_schema_value(typical, schema, f->column, f->typical, f->hop || e->completed);
-        snprintf(text, BASIN_MAX_REASON, "%.180s %s (%s %s) %+.2f",
-                 basin_nodes_reason_name(name, network, f), value,
-                 e->completed ? "completed" : "typical", typical, f->share);
+        basin_schema_value(typical, schema, f->column, f->typical, f->hop);
+        snprintf(text, BASIN_MAX_REASON, "%.180s %s (typical %s) %+.2f",
+                 basin_nodes_reason_name(name, network, f), value, typical, f->share);
         break;
     }
     return text;

@@ -404,8 +404,6 @@ typedef struct basin_explainer {
 /* Medians of what is open, for `whole`; free them with basin_explainer_forget. */
 basin_status basin_explainer_typical(basin_explainer *x, basin_error *error);
 void basin_explainer_forget(basin_explainer *x);
-/* For qsort: features of an explanation, those of the largest shares first. */
-int basin_nodes_larger_share(const void *a, const void *b);
 /* basin_nodes_explain with an explainer that has model, network, count, of, and what is above. */
 basin_status basin_explainer_run(basin_explainer *x, const int64_t *node,
                                  const basin_nodes_explain_options *options, basin_error *error);

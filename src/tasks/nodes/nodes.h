@@ -15,7 +15,7 @@
  *     known.c, table.c, forest.c, mix.c   known labels, boosted trees, calibration, thresholds
  *     explainer.c, explain.c, explain_network.c   why nodes score as they do
  *     rivals.c     plain models and XGBoost to compare with
- *     completion.c unusual nodes without labels; report.c   a page on a detector
+ *     report.c     a page on a detector
  */
 #ifndef BASIN_TASK_NODES_NODES_H
 #define BASIN_TASK_NODES_NODES_H

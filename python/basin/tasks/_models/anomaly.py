@@ -5,13 +5,10 @@ from typing import TYPE_CHECKING, Any, Optional
 
 import numpy
 
-from basin._engine.plan import backend_of
-from basin.tasks._data.network import Network, view_of
 from basin.tasks._library import BasinError, check, ffi, lib, sized, warn
 from basin.tasks._models import plots as _plots
 from basin.tasks._models.estimator import column_of, gaps_of, known_of
-from basin.tasks._models.nodes import Explanation, NodeEstimator, explanation_of
-from basin.tasks._models.watch import Watch
+from basin.tasks._models.nodes import Explanation, NodeEstimator
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -181,46 +178,6 @@ class AnomalyDetector(Detector):
         or the label of a row of a pandas table."""
         given = self._given(X, edges, options)
         return self._explain(self._build(given), given.number_of(node), self.threshold_)
-
-
-def unsupervised(
-    X: Any, *, edges: Any = None, seed: int = 0, backend: Any = "cpu", threads: int = 0,
-    progress: Any = None, reasons: int = 0, **options: Any,
-) -> Any:  # fmt: skip
-    """How odd each node is, [N], without labels and without a model: an Energy Transformer learns
-    to complete nodes whose features are hidden from their neighbours; the energy of a node is what
-    it is off by. Higher is odder. `basin anomaly score --unsupervised` is the same. With `reasons`
-    a tuple: these, and an Explanation of each of that many nodes of highest energy, whose
-    features have what they contribute and what was completed in their place.
-
-    >>> rng = numpy.random.default_rng(0)
-    >>> x, edges = rng.normal(size=(60, 3)), rng.integers(60, size=(200, 2))
-    >>> x[7] = 9
-    >>> int(tasks.unsupervised(x, edges=edges, threads=1).argmax())
-    7
-    >>> tasks.unsupervised(x, edges=edges, threads=1, reasons=1)[1][0].node
-    7
-    """
-    if isinstance(X, Network) or hasattr(X, "edge_index"):
-        given = Network.of(X, **options)
-    else:
-        given = Network(X, [] if edges is None else edges, **options)
-    network, engine = given.build(), backend_of(backend, threads)
-    energy, stopped = numpy.empty(view_of(network).nodes), ffi.new("bool *")
-    with engine.lock, Watch(progress) as watch:
-        count = min(max(int(reasons), 0), len(energy))
-        top = ffi.new("basin_nodes_explanation *[]", count + 1)
-        how = sized(
-            "basin_nodes_unsupervised_options", watch=watch.pointer, seed=seed, explain=count
-        )
-        check(
-            lib.basin_nodes_unsupervised, ffi.from_buffer("double[]", energy), top, stopped,
-            network, engine.pointer, how,
-        )  # fmt: skip
-    if stopped[0]:
-        raise KeyboardInterrupt("stopped before the energies were known")
-    found = energy[given.rows]
-    return (found, [explanation_of(top[i], network) for i in range(count)]) if count else found
 
 
 # ---- labels ----

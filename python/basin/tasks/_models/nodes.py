@@ -58,9 +58,6 @@ class Explanation:
     """What comes from the graph further away than was looked at."""
     missed: float = 0.0
     """What the steps of the integral leave of the distance; small."""
-    completed: bool = False
-    """Without labels: shares are those of the energy, `typical` is what was completed from the
-    neighbours; there is no probability."""
 
     def __repr__(self) -> str:
         counts = f"{len(self.features)} features, {len(self.neighbours)} neighbours"
@@ -70,16 +67,13 @@ class Explanation:
         of = "" if self.of is None else f" of class {self.of}"
         threshold = "" if self.threshold is None else f", threshold {self.threshold:.4g}"
         found = f"probability {self.probability:.4g}{threshold}"
-        if self.completed:
-            found = f"energy {self.energy:.4g}"
         return f"node {self.node}{of}: {found}, rank {self.rank}"
 
     def _rows(self):
         """What counts most: its size, and what it is."""
         for f in self.features[:5]:
             name = f.get("name") or _plots.feature_name(f, self.names)
-            typical = "completed" if self.completed else "typical"
-            yield f["share"], f"{name}: {f['value']:.4g}, {typical} {f['typical']:.4g}"
+            yield f["share"], f"{name}: {f['value']:.4g}, typical {f['typical']:.4g}"
         for n in self.neighbours[:5]:
             yield n["push"], f"node {n.get('id', n['node'])}, probability {n['probability']:.4g}"
         if abs(self.missed) > 0.02 * max(abs(self.logit - self.typical_logit), 0.5):
@@ -259,7 +253,7 @@ def explanation_of(result, network, threshold=None, of=None):
     e = owned(result, lib.basin_nodes_explanation_free)
     return Explanation(
         node=e.node,
-        probability=numpy.nan if e.completed else e.probability,
+        probability=e.probability,
         threshold=threshold,
         rank=e.rank,
         energy=e.energy if e.has_energy else numpy.nan,
@@ -277,7 +271,6 @@ def explanation_of(result, network, threshold=None, of=None):
         typical_logit=e.typical_logit,
         rest=e.rest,
         missed=e.missed,
-        completed=bool(e.completed),
     )
 
 
