@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-/* Whether one of the words "a|b|c" [length] is `value`. */
-static bool is_among(const char *words, size_t length, const char *value) {
+bool basin_word_among(const char *words, size_t length, const char *value) {
     size_t expected = strlen(value);
     for (const char *end = words + length;;) {
         const char *bar = memchr(words, '|', (size_t)(end - words));
@@ -39,7 +38,7 @@ static bool holds(const char *condition, const char *value) {
     size_t length;
     bool expected;
     const char *words = basin_needs_words(condition, &length, &expected);
-    return is_among(words, length, value) == expected;
+    return basin_word_among(words, length, value) == expected;
 }
 
 /* The condition to blame where none of a clause holds: the first of a name that is there. */

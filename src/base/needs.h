@@ -17,6 +17,8 @@ enum { BASIN_NEEDS_VALUE = 200 };
 typedef bool basin_needs_value(char text[BASIN_NEEDS_VALUE], const void *context, const char *name,
                                size_t length);
 
+/* Whether one of the words "a|b|c" [length] is `value`. */
+bool basin_word_among(const char *words, size_t length, const char *value);
 /* The first condition of the first clause that does not hold, of a name that is there; NULL: all
  * hold. */
 const char *basin_needs_unmet(const char *needs, basin_needs_value *value, const void *context);

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "basin/tasks/image.h"
 #include "program/record.h"
+#include "tasks/common/run/settings.h"
 #include "tasks/nodes/network/parts/parts.h"
 
 /* ---- progress ---- */
@@ -56,12 +57,13 @@ typedef struct basin_start {
     bool print_config;
 } basin_start;
 
-/* The options that were given: the value of each, "on" for a flag; NULL: not given. */
-enum { BASIN_MAX_OPTIONS = 128 }; /* of a command's own table, and of a task's settings */
+/* The options that were given, in the order of basin_option_at: the value of each, "on" for a flag;
+ * NULL: not given. */
+enum { BASIN_MAX_OPTIONS = 256 };
 typedef struct basin_parsed {
-    bool help, help_all; /* --help or --help-all was met, and nothing else is promised */
+    bool help, help_all; /* one of them was met, and nothing else is promised */
     char notes[900];     /* a line for each option that was given twice */
-    const char *option[BASIN_MAX_OPTIONS], *setting[BASIN_MAX_OPTIONS];
+    const char *given[BASIN_MAX_OPTIONS];
 } basin_parsed;
 
 /* Of --in-context. */
@@ -105,24 +107,15 @@ typedef struct basin_args {
 
 /* ---- options ---- */
 
-typedef enum basin_option_kind {
-    BASIN_OPTION_FLAG,    /* bool; --name sets it */
-    BASIN_OPTION_SWITCH,  /* bool; --name sets it, --no-name clears it */
-    BASIN_OPTION_INTEGER, /* int64_t within low .. high */
-    BASIN_OPTION_REAL,    /* double within low .. high, finite */
-    BASIN_OPTION_TEXT,    /* const char * */
-    BASIN_OPTION_CHOICE,  /* const char *, one of `value`: "ref|cpu" */
-} basin_option_kind;
-
+/* An option is a setting with what only options have. Its name has dashes, and its value stands in
+ * a field of OPTIONS: a bool (SWITCH), an int64_t (INTEGER), a double (REAL), or a const char *
+ * (TEXT; CHOICE, one of the words "ref|cpu" of `value`). */
 typedef struct basin_option {
-    const char *name; /* without the dashes; NULL ends a table */
-    char letter;      /* 0 where there is none */
-    basin_option_kind kind;
-    size_t offset;     /* in the OPTIONS of the command */
-    const char *value; /* the name of the value in the help: "N", "FILE", "ref|cpu" */
-    double low, high;
-    double initial;   /* of numbers */
-    const char *text; /* initial value of texts and choices */
+    basin_setting_entry entry; /* a name of NULL ends a table */
+    bool flag;                 /* a SWITCH that --no-NAME does not clear */
+    char letter;               /* 0 where there is none */
+    double initial;            /* of numbers */
+    const char *text;          /* initial value of texts and choices */
     /* The values of other options with which this one has an effect, in the form of base/needs.h
      * ("plain=off", "base!="), OPERAND being the first operand; NULL: any. With other values it is
      * an error to give it. */
@@ -138,21 +131,24 @@ typedef struct basin_option {
 /* After its last argument an entry may set `.letter`, `.initial`, `.text`, `.needs`, `.writes` and
  * `.more`. share/basin/commands.md describes it. */
 #define BASIN_OPTION(kind_, field_, type_, ...)                                                    \
-    { .kind = BASIN_OPTION_##kind_, .offset = BASIN_OPTION_AT(field_, type_), __VA_ARGS__ }
-#define BASIN_FLAG(field, ...) BASIN_OPTION(FLAG, field, bool, .name = __VA_ARGS__)
-#define BASIN_SWITCH(field, ...) BASIN_OPTION(SWITCH, field, bool, .name = __VA_ARGS__)
-#define BASIN_INTEGER(field, name_, value_, low_, ...)                                             \
-    BASIN_OPTION(INTEGER, field, int64_t, .name = name_, .value = value_, .low = low_,             \
-                 .high = __VA_ARGS__)
-#define BASIN_REAL(field, name_, value_, low_, ...)                                                \
-    BASIN_OPTION(REAL, field, double, .name = name_, .value = value_, .low = low_,                 \
-                 .high = __VA_ARGS__)
+    {                                                                                              \
+        .entry.is.kind = BASIN_SETTING_##kind_, .entry.offset = BASIN_OPTION_AT(field_, type_),    \
+        __VA_ARGS__                                                                                \
+    }
+#define BASIN_FLAG(field, ...) BASIN_SWITCH(field, __VA_ARGS__, .flag = true)
+#define BASIN_SWITCH(field, ...) BASIN_OPTION(SWITCH, field, bool, .entry.is.name = __VA_ARGS__)
+#define BASIN_NUMBER(kind, field, type, name_, value_, low_, ...)                                  \
+    BASIN_OPTION(kind, field, type, .entry.is.name = name_, .entry.is.value = value_,              \
+                 .entry.is.low = low_, .entry.is.high = __VA_ARGS__)
+#define BASIN_INTEGER(field, ...) BASIN_NUMBER(INTEGER, field, int64_t, __VA_ARGS__)
+#define BASIN_REAL(field, ...) BASIN_NUMBER(REAL, field, double, __VA_ARGS__)
+#define BASIN_STRING(kind, field, name_, ...)                                                      \
+    BASIN_OPTION(kind, field, const char *, .entry.is.name = name_, .entry.is.value = __VA_ARGS__)
+#define BASIN_CHOICE(field, ...) BASIN_STRING(CHOICE, field, __VA_ARGS__)
 #define BASIN_TEXT(field, letter_, name_, ...)                                                     \
-    BASIN_OPTION(TEXT, field, const char *, .letter = letter_, .name = name_, .value = __VA_ARGS__)
-#define BASIN_CHOICE(field, name_, ...)                                                            \
-    BASIN_OPTION(CHOICE, field, const char *, .name = name_, .value = __VA_ARGS__)
+    BASIN_STRING(TEXT, field, name_, __VA_ARGS__, .letter = letter_)
 #define BASIN_OPTIONS_END                                                                          \
-    { .name = NULL }
+    { .letter = 0 }
 
 /* The options that many commands share, with the same name and meaning everywhere. */
 #define BASIN_OPTION_JSON BASIN_OPTION_JSON_FOR(NULL)
@@ -288,6 +284,9 @@ int basin_command_run(const basin_command *command, int count, char **argument);
 /* The arguments as they start: the tables' values, the settings of the default preset. */
 basin_status basin_args_new(basin_args **args, const basin_command *command, basin_error *error);
 void basin_args_free(basin_args *args);
+/* The i-th option: those of the command's table, --help and --help-all, then the settings of its
+ * task, for which *own is NULL. NULL past the last. */
+const basin_setting_entry *basin_option_at(const basin_option **own, const basin_args *args, int i);
 /* The option of that name [length] in the table of the command; or NULL. */
 const basin_option *basin_option_find(const basin_command *command, const char *name,
                                       size_t length);
@@ -302,10 +301,6 @@ basin_status basin_options_parse(basin_args *args, int count, char **argument, b
 basin_status basin_options_check(const basin_args *args, basin_error *error);
 /* An error if a file that an option names cannot be written: before the work, not after it. */
 basin_status basin_options_try_files(const basin_args *args, basin_error *error);
-
-/* The value of an option; "" of a text that is not set. */
-void basin_option_print(char *text, size_t size, const basin_option *option,
-                        const basin_args *args);
 
 /* ---- pages ---- */
 

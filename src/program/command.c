@@ -96,11 +96,11 @@ const basin_command *basin_command_find(int *used, int count, char **word, basin
 basin_status basin_args_new(basin_args **args, const basin_command *command, basin_error *error) {
     if (!(*args = calloc(1, command->size))) return basin_fail_memory(error, command->name);
     (*args)->command = command;
-    for (const basin_option *o = command->option; o->name; o++) {
-        void *at = (char *)*args + o->offset;
-        if (o->kind == BASIN_OPTION_INTEGER) *(int64_t *)at = (int64_t)o->initial;
-        if (o->kind == BASIN_OPTION_REAL) *(double *)at = o->initial;
-        if (o->kind >= BASIN_OPTION_TEXT) *(const char **)at = o->text;
+    for (const basin_option *o = command->option; o->entry.is.name; o++) {
+        void *at = (char *)*args + o->entry.offset;
+        if (o->entry.is.kind == BASIN_SETTING_INTEGER) *(int64_t *)at = (int64_t)o->initial;
+        if (o->entry.is.kind == BASIN_SETTING_REAL) *(double *)at = o->initial;
+        if (o->entry.is.kind >= BASIN_SETTING_CHOICE) *(const char **)at = o->text;
     }
     if (!command->task) return BASIN_OK;
     BASIN_TRY_OR(basin_settings_new(&(*args)->settings, command->task, NULL, error), free(*args));
@@ -133,7 +133,7 @@ static void count_operands(int *min, int *max, const basin_command *command, con
 
 bool basin_option_given(const basin_args *args, const char *name) {
     const basin_option *o = basin_option_find(args->command, name, strlen(name));
-    return o && args->parsed.option[o - args->command->option];
+    return o && args->parsed.given[o - args->command->option];
 }
 
 /* ---- lines on standard error: names in them may hold anything, control bytes included ---- */

@@ -210,9 +210,9 @@ static basin_status add_tensors(basin_bundle *out, const job *j, basin_error *er
 /* What would repeat the run, by the names of the options, and what came of it. */
 static basin_status add_settings(basin_bundle *out, const job *j, basin_error *error) {
     char text[4200]; /* a path, at most */
-    for (const basin_option *o = table; o->name; o++) {
-        basin_option_print(text, sizeof text, o, &j->o->args);
-        if (*text) BASIN_TRY(basin_bundle_meta_set(out, o->name, text, error));
+    for (const basin_option *o = table; o->entry.is.name; o++) {
+        basin_setting_print(text, sizeof text, &j->o->args, &o->entry);
+        if (*text) BASIN_TRY(basin_bundle_meta_set(out, o->entry.is.name, text, error));
     }
     snprintf(text, sizeof text, "%d", j->result.steps);
     BASIN_TRY(basin_bundle_meta_set(out, "format", "basin descend", error));

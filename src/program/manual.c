@@ -1,7 +1,6 @@
 /* What is made of the tables of options: help, the manual as Markdown (and cmake/manual.awk makes
  * man pages of that); and basin help, which prints them and completions. See cli.h. */
 #include "program/cli.h"
-#include "tasks/common/run/settings.h"
 
 enum { WIDTH = 80 }; /* of a page */
 
@@ -72,21 +71,6 @@ static void read_help(option_row *row, const basin_command *command) {
     }
 }
 
-static void own_row(option_row *row, const basin_args *args, const basin_option *o) {
-    const char *task = args->command->task;
-    row->letter = o->letter;
-    snprintf(row->name, sizeof row->name, "%s", o->name);
-    row->negatable = o->kind == BASIN_OPTION_SWITCH;
-    if (o->value) snprintf(row->value, sizeof row->value, "%s", o->value);
-    if (task && !strcmp(o->name, "preset"))
-        basin_choices_print(row->value, sizeof row->value, basin_settings_presets(task));
-    bool number = o->kind == BASIN_OPTION_INTEGER || o->kind == BASIN_OPTION_REAL;
-    if (o->kind != BASIN_OPTION_FLAG && !(number && o->initial < o->low))
-        basin_option_print(row->initial, sizeof row->initial, o, args);
-    read_help(row, args->command);
-    row->more = o->more;
-}
-
 /* Settings that most people set; a name means the same in all tasks that have it. */
 static bool is_basic(const char *name) {
     static const char *const basic[] = {"batch",   "blocks", "dim",  "epochs", "heads", "length",
@@ -96,37 +80,35 @@ static bool is_basic(const char *name) {
     return false;
 }
 
-static void setting_row(option_row *row, const basin_setting *s, const basin_settings *values) {
-    basin_error error;
+/* The i-th row of basin_option_at. False after the last. */
+static bool option_row_at(option_row *row, const basin_args *args, int i) {
+    const basin_option *o;
+    const basin_setting_entry *e = basin_option_at(&o, args, i);
+    if (!e) return false;
+    const basin_setting *s = &e->is;
+    bool flag = o && o->flag, unset = o && s->kind <= BASIN_SETTING_REAL && o->initial < s->low;
+    *row = (option_row){.letter = o ? o->letter : 0,
+                        .negatable = s->kind == BASIN_SETTING_SWITCH && !flag,
+                        .setting = !o,
+                        .more = o ? o->more : !is_basic(s->name)};
     snprintf(row->name, sizeof row->name, "%s", s->name);
     for (char *c = row->name; *c; c++)
         if (*c == '_') *c = '-';
-    row->negatable = s->kind == BASIN_SETTING_SWITCH;
-    if (s->value) snprintf(row->value, sizeof row->value, "%s", s->value);
-    if (s->choices) basin_choices_print(row->value, sizeof row->value, s->choices);
-    basin_settings_get(row->initial, sizeof row->initial, values, s->name, &error);
-    snprintf(row->help, sizeof row->help, "%s", s->help);
-    row->setting = true;
-    row->more = !is_basic(s->name);
-}
-
-/* The i-th row: the command's own, --help, then the task's settings. False after the last. */
-static bool option_row_at(option_row *row, const basin_args *defaults, int i) {
-    static const option_row always[] = {
-        {.letter = 'h', .name = "help", .help = "What most people need."},
-        {.name = "help-all", .help = "All options and settings."},
-    };
-    const basin_option *o = defaults->command->option;
-    const char *task = defaults->command->task;
-    const int more = sizeof always / sizeof *always;
-    *row = (option_row){0};
-    while (o->name && i > 0) o++, i--;
-    if (o->name) return own_row(row, defaults, o), true;
-    if (i < more) return *row = always[i], true;
-    if (!task) return false;
-    const basin_setting *s = basin_setting_at(task, i - more);
-    if (s) setting_row(row, s, defaults->settings);
-    return s;
+    const char *const *words = s->choices;
+    if (o && args->command->task && !strcmp(s->name, "preset"))
+        words = basin_settings_presets(args->command->task);
+    if (words)
+        basin_choices_print(row->value, sizeof row->value, words);
+    else if (s->value)
+        snprintf(row->value, sizeof row->value, "%s", s->value);
+    if (!flag && !unset)
+        basin_setting_print(row->initial, sizeof row->initial, o ? args : args->settings->values,
+                            e);
+    if (s->help)
+        snprintf(row->help, sizeof row->help, "%s", s->help);
+    else
+        read_help(row, args->command);
+    return true;
 }
 
 /* "-o, --output FILE", "--[no-]flip". */
@@ -185,7 +167,7 @@ static void print_row(const option_row *row, bool all) {
 
 static void print_usage(const basin_command *command, const basin_page *page) {
     printf("basin %s%s%s%s", command->name, *page->operands ? " " : "", page->operands,
-           command->option->name ? " [options]" : "");
+           command->option->entry.is.name ? " [options]" : "");
 }
 
 void basin_command_help_print(const basin_command *command, bool all) {
@@ -262,7 +244,7 @@ static void print_table(const basin_command *command) {
     option_row row;
     basin_args *args;
     basin_error error;
-    if (!command->option->name || basin_args_new(&args, command, &error)) return;
+    if (!command->option->entry.is.name || basin_args_new(&args, command, &error)) return;
     puts("\n| option | default | |\n|---|---|---|");
     for (int i = 0; option_row_at(&row, args, i); i++) {
         if (row.letter == 'h' || !strcmp(row.name, "help-all")) continue;

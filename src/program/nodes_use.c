@@ -362,17 +362,12 @@ static basin_status open_graphs(job *j, int first, basin_error *error) {
     return o->only_new || o->changed ? choose_some(j, error) : BASIN_OK;
 }
 
-/* The first option of how files are read that was given; NULL: none. All start at zero. */
+/* The first option of how files are read that was given; NULL: none. */
 static const char *reading_option(const basin_args *args) {
     static const basin_option table[] = {BASIN_OPTIONS_NETWORK, BASIN_OPTIONS_END};
-    for (const basin_option *o = table; o->name; o++) {
-        const void *at = (const char *)args + o->offset;
-        bool given = o->kind == BASIN_OPTION_FLAG      ? *(const bool *)at
-                     : o->kind == BASIN_OPTION_INTEGER ? *(const int64_t *)at != 0
-                                                       : *(const char *const *)at != NULL;
-        if (given) return o->name;
-    }
-    return NULL;
+    const basin_option *o = table;
+    while (o->entry.is.name && !basin_option_given(args, o->entry.is.name)) o++;
+    return o->entry.is.name;
 }
 
 /* Parts of a folder, or of what was opened (folder NULL), which is then freed. */

@@ -5,74 +5,75 @@
 
 #include "base/file.h"
 #include "base/needs.h"
-#include "tasks/common/run/settings.h"
 
 /* ---- finding what a name means ---- */
 
-/* An option of the command's table or of the task's; neither where there is none. */
+/* An option of the command's table, or a setting of the task's. */
 typedef struct target {
-    const basin_option *option;
-    const basin_setting *setting;
-    int number;   /* of the setting in the task's table */
-    bool negated; /* it was met as --no-name */
+    const basin_setting_entry *entry; /* NULL: there is none */
+    const basin_option *option;       /* NULL: a setting */
+    int number;                       /* see basin_option_at */
+    bool negated;                     /* it was met as --no-name */
 } target;
 
-static bool found(const target *t) { return t->option || t->setting; }
+static const basin_option help_option[] = {
+    {.entry = {{"help", BASIN_SETTING_SWITCH}, offsetof(basin_args, parsed.help)},
+     .flag = true,
+     .letter = 'h'},
+    {.entry = {{"help-all", BASIN_SETTING_SWITCH}, offsetof(basin_args, parsed.help_all)},
+     .flag = true}};
+enum { HELP_OPTIONS = sizeof help_option / sizeof *help_option };
 
-static bool is_switch(const target *t) {
-    return t->option ? t->option->kind == BASIN_OPTION_SWITCH
-                     : t->setting->kind == BASIN_SETTING_SWITCH;
+const basin_setting_entry *basin_option_at(const basin_option **own, const basin_args *args,
+                                           int i) {
+    *own = args->command->option;
+    while ((*own)->entry.is.name && i > 0) ++*own, i--;
+    if ((*own)->entry.is.name) return &(*own)->entry;
+    *own = i < HELP_OPTIONS ? &help_option[i] : NULL;
+    if (*own) return &(*own)->entry;
+    const basin_setting_entry *setting = args->settings ? args->settings->kind->table : NULL;
+    for (i -= HELP_OPTIONS; setting && setting->is.name && i > 0; i--) setting++;
+    return setting && setting->is.name ? setting : NULL;
 }
 
-static bool takes_value(const target *t) {
-    return t->option ? t->option->kind > BASIN_OPTION_SWITCH : !is_switch(t);
+static bool is_switch(const target *t) {
+    return t->entry->is.kind == BASIN_SETTING_SWITCH && !(t->option && t->option->flag);
 }
 
 /* A setting is an option with dashes for underscores. */
-static void swap_letters(char *text, char from, char to) {
+static void print_name(char text[64], const basin_setting_entry *entry) {
+    snprintf(text, 64, "%s", entry->is.name);
     for (; *text; text++)
-        if (*text == from) *text = to;
+        if (*text == '_') *text = '-';
 }
 
-/* The i-th setting of the command's task; NULL past the last, and where it has none. */
-static const basin_setting *setting_at(const basin_command *command, int i) {
-    return command->task ? basin_setting_at(command->task, i) : NULL;
-}
-
-static target find_setting(const basin_command *command, const char *name) {
-    target t = {.number = 0};
-    while ((t.setting = setting_at(command, t.number)) && strcmp(t.setting->name, name) != 0)
-        t.number++;
-    return t;
+static bool is_same(const char *name, const char *typed) {
+    while (*name && (*name == *typed || (*name == '_' && *typed == '-'))) name++, typed++;
+    return *name == *typed;
 }
 
 const basin_option *basin_option_find(const basin_command *command, const char *name,
                                       size_t length) {
-    for (const basin_option *o = command->option; o->name; o++)
-        if (strlen(o->name) == length && !strncmp(o->name, name, length)) return o;
+    for (const basin_option *o = command->option; o->entry.is.name; o++)
+        if (strlen(o->entry.is.name) == length && !strncmp(o->entry.is.name, name, length))
+            return o;
     return NULL;
 }
 
-static target find_plain(const basin_command *command, const char *name) {
-    char text[64];
-    const basin_option *o = basin_option_find(command, name, strlen(name));
-    if (o) return (target){.option = o};
-    snprintf(text, sizeof text, "%s", name);
-    swap_letters(text, '-', '_');
-    return find_setting(command, text);
+/* By its name, or (NULL) its letter. */
+static target find_plain(const basin_args *args, const char *name, char letter) {
+    target t = {.number = 0};
+    for (; (t.entry = basin_option_at(&t.option, args, t.number)); t.number++)
+        if (name ? is_same(t.entry->is.name, name) : t.option && t.option->letter == letter) break;
+    return t;
 }
 
-static target find(const basin_command *command, const char *name) {
-    target t = find_plain(command, name);
-    if (found(&t) || strncmp(name, "no-", 3) != 0) return t;
-    t = find_plain(command, name + 3);
+static target find(const basin_args *args, const char *name) {
+    target t = find_plain(args, name, 0);
+    if (t.entry || strncmp(name, "no-", 3) != 0) return t;
+    t = find_plain(args, name + 3, 0);
     t.negated = true;
-    return found(&t) && is_switch(&t) ? t : (target){0};
-}
-
-static target find_letter(const basin_option *option, char letter) {
-    while (option->name && option->letter != letter) option++;
-    return (target){.option = option->name ? option : NULL};
+    return t.entry && is_switch(&t) ? t : (target){0};
 }
 
 /* ---- names that are not there ---- */
@@ -80,14 +81,14 @@ static target find_letter(const basin_option *option, char letter) {
 /* The name nearest to what was typed, so far. */
 typedef struct guess {
     const char *typed;
-    char name[64];
+    char name[72];
     int distance;
 } guess;
 
-static void consider(guess *g, const char *name, bool negated) {
-    char candidate[64];
+static void consider(guess *g, const target *t, bool negated) {
+    char name[64], candidate[72];
+    print_name(name, t->entry);
     snprintf(candidate, sizeof candidate, "%s%s", negated ? "no-" : "", name);
-    swap_letters(candidate, '_', '-');
     int distance = basin_name_distance(g->typed, candidate);
     if (distance >= g->distance || !basin_name_near(distance, g->typed)) return;
     g->distance = distance;
@@ -104,30 +105,26 @@ static bool has_word(const char *line, const char *word) {
 
 /* What other tools' names mean here ("- --rate: lr learning-rate" of commands.md, the best first)
  * goes before what merely looks alike. */
-static void guess_name(guess *g, const basin_command *command) {
+static void guess_name(guess *g, const basin_args *args) {
     for (const char *const *line = basin_section_find("other tools"); *line; line++) {
         char ours[64] = "";
         if (sscanf(*line, "- --%63[^:]", ours) != 1 || !has_word(*line, g->typed)) continue;
-        target t = find_plain(command, ours);
-        if (!found(&t)) continue;
-        memcpy(g->name, ours, sizeof g->name);
+        if (!find_plain(args, ours, 0).entry) continue;
+        snprintf(g->name, sizeof g->name, "%s", ours);
         return;
     }
-    const basin_setting *s;
-    for (const basin_option *o = command->option; o->name; o++)
-        for (int no = 0; no <= (o->kind == BASIN_OPTION_SWITCH); no++) consider(g, o->name, no);
-    for (int i = 0; (s = setting_at(command, i)); i++)
-        for (int no = 0; no <= (s->kind == BASIN_SETTING_SWITCH); no++) consider(g, s->name, no);
+    target t = {.number = 0};
+    for (; (t.entry = basin_option_at(&t.option, args, t.number)); t.number++)
+        for (int no = 0; no <= is_switch(&t); no++) consider(g, &t, no);
 }
 
-static basin_status fail_unknown(const basin_command *command, const char *typed,
-                                 basin_error *error) {
+static basin_status fail_unknown(const basin_args *args, const char *typed, basin_error *error) {
     guess g = {.typed = typed, .distance = 1000};
-    guess_name(&g, command);
-    if (*g.name)
-        return basin_fail(error, BASIN_BAD_VALUE, "unknown option '--%s'; did you mean '--%s'?",
-                          typed, g.name);
-    return basin_fail(error, BASIN_BAD_VALUE, "unknown option '--%s'", typed);
+    guess_name(&g, args);
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      *g.name ? "unknown option '--%s'; did you mean '--%s'?"
+                              : "unknown option '--%s'",
+                      typed, g.name);
 }
 
 /* Each note once, and only whole. */
@@ -145,40 +142,6 @@ __attribute__((format(printf, 2, 3))) static void add_note(basin_parsed *parsed,
 
 /* ---- values ---- */
 
-static bool is_choice(const char *choices, const char *value) {
-    size_t length = strlen(value);
-    for (const char *at = choices; at; at = strchr(at, '|')) {
-        if (*at == '|') at++;
-        if (strcspn(at, "|") == length && !strncmp(at, value, length)) return true;
-    }
-    return false;
-}
-
-static basin_status read_number(void *at, const basin_option *option, const char *text,
-                                basin_error *error) {
-    char name[64];
-    bool integer = option->kind == BASIN_OPTION_INTEGER;
-    snprintf(name, sizeof name, "--%s", option->name);
-    basin_setting number = {.name = name,
-                            .kind = integer ? BASIN_SETTING_INTEGER : BASIN_SETTING_REAL,
-                            .low = option->low,
-                            .high = option->high};
-    return basin_setting_number(at, &number, text, error);
-}
-
-static basin_status read_value(basin_args *args, const basin_option *option, const char *text,
-                               basin_error *error) {
-    void *at = (char *)args + option->offset;
-    if (option->kind == BASIN_OPTION_INTEGER || option->kind == BASIN_OPTION_REAL)
-        return read_number(at, option, text, error);
-    if (option->kind == BASIN_OPTION_CHOICE && !is_choice(option->value, text))
-        return basin_fail(error, BASIN_BAD_VALUE, "--%s: '%s' is not one of %s", option->name, text,
-                          option->value);
-    if (!*text) return basin_fail(error, BASIN_BAD_VALUE, "--%s: empty value", option->name);
-    *(const char **)at = text;
-    return BASIN_OK;
-}
-
 /* "--head-dim: ..." of a message that begins "head_dim: ...". */
 static basin_status as_option(const basin_error *why, basin_error *error) {
     char text[BASIN_ERROR_TEXT];
@@ -188,12 +151,20 @@ static basin_status as_option(const basin_error *why, basin_error *error) {
     return basin_fail(error, BASIN_BAD_VALUE, "--%s", text);
 }
 
-static basin_status take_setting(basin_args *args, const target *t, const char *value,
-                                 basin_error *error) {
+/* Stores a value and remembers it; notes which one is used if the option is repeated. */
+static basin_status store(basin_args *args, const target *t, const char *value,
+                          basin_error *error) {
+    char name[64];
     basin_error why;
-    if (is_switch(t) && !value) value = t->negated ? "off" : "on";
-    if (basin_settings_set(args->settings, t->setting->name, value, &why))
+    const char **given = &args->parsed.given[t->number];
+    if (t->option ? basin_setting_parse(args, t->entry, value, &why)
+                  : basin_settings_set(args->settings, t->entry->is.name, value, &why))
         return as_option(&why, error);
+    print_name(name, t->entry);
+    if (*given && strcmp(*given, value) != 0)
+        add_note(&args->parsed, "--%s was given more than once; the last value is used: %.100s\n",
+                 name, value);
+    *given = value;
     return BASIN_OK;
 }
 
@@ -219,10 +190,6 @@ static word split(const char *text) {
     return w;
 }
 
-static bool is_named(const word *w, const char *name) {
-    return !w->letter && w->length == strlen(name) && !strncmp(w->name, name, w->length);
-}
-
 static basin_status take_no_value(const word *w, basin_error *error) {
     if (!w->value) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE, "%s%.*s takes no value, found '%s'",
@@ -230,20 +197,18 @@ static basin_status take_no_value(const word *w, basin_error *error) {
 }
 
 /* Whether an argument can hardly be the value of the option before it. */
-static bool looks_like_option(const char *text, const basin_command *command) {
+static bool looks_like_option(const char *text, const basin_args *args) {
     if (text[0] != '-' || !text[1]) return false;
-    if (text[1] == '-') return true;
-    target t = find_letter(command->option, text[1]);
-    return !text[2] && (found(&t) || text[1] == 'h');
+    return text[1] == '-' || (!text[2] && find_plain(args, NULL, text[1]).entry);
 }
 
 /* The value of an option: in the same argument, or the next one. */
-static basin_status take_value(word *w, int *i, const basin_command *command, int count,
-                               char **argument, const char *expected, basin_error *error) {
+static basin_status take_value(word *w, int *i, const basin_args *args, int count, char **argument,
+                               const char *expected, basin_error *error) {
     int name = (int)w->length;
     const char *next = *i + 1 < count ? argument[*i + 1] : NULL, *dash = w->letter ? "-" : "--";
     if (!expected) expected = "a word";
-    if (!w->value && next && looks_like_option(next, command))
+    if (!w->value && next && looks_like_option(next, args))
         return basin_fail(
             error, BASIN_BAD_VALUE,
             "%s%.*s needs a value: %s; found '%s' (write %s%.*s%s%s if that is meant)", dash, name,
@@ -254,51 +219,23 @@ static basin_status take_value(word *w, int *i, const basin_command *command, in
                       expected);
 }
 
-/* Remembers what was given for an option; notes which value is used if it is repeated. */
-static void remember(basin_args *args, const target *t, const char *value) {
-    basin_parsed *parsed = &args->parsed;
-    const basin_command *command = args->command;
-    const char *given = value ? value : is_switch(t) && t->negated ? "off" : "on";
-    const char **place =
-        t->option ? &parsed->option[t->option - command->option] : &parsed->setting[t->number];
-    char name[64];
-    snprintf(name, sizeof name, "%s", t->option ? t->option->name : t->setting->name);
-    swap_letters(name, '_', '-');
-    if (*place && strcmp(*place, given) != 0)
-        add_note(parsed, "--%s was given more than once; the last value is used: %.100s\n", name,
-                 given);
-    *place = given;
-}
-
-static basin_status store(basin_args *args, const target *t, const char *value,
-                          basin_error *error) {
-    if (t->setting) return take_setting(args, t, value, error);
-    if (takes_value(t)) return read_value(args, t->option, value, error);
-    *(bool *)((char *)args + t->option->offset) = !t->negated;
-    return BASIN_OK;
-}
-
 /* One option at argument[*i], a value that follows it included. */
 static basin_status read_option(basin_args *args, int *i, int count, char **argument,
                                 basin_error *error) {
-    const basin_command *command = args->command;
     char typed[64];
     word w = split(argument[*i]);
-    args->parsed.help_all = is_named(&w, "help-all");
-    args->parsed.help =
-        args->parsed.help_all || is_named(&w, "help") || (w.letter && *w.name == 'h');
-    if (args->parsed.help) return BASIN_OK;
     snprintf(typed, sizeof typed, "%.*s", (int)w.length, w.name);
-    target t = w.letter ? find_letter(command->option, *typed) : find(command, typed);
-    if (!found(&t) && w.letter)
+    target t = w.letter ? find_plain(args, NULL, *typed) : find(args, typed);
+    if (!t.entry && w.letter)
         return basin_fail(error, BASIN_BAD_VALUE, "unknown option '-%c'", *w.name);
-    if (!found(&t)) return fail_unknown(command, typed, error);
-    const char *expected = t.option ? t.option->value : t.setting->value;
-    BASIN_TRY(takes_value(&t) ? take_value(&w, i, command, count, argument, expected, error)
-                              : take_no_value(&w, error));
-    BASIN_TRY(store(args, &t, w.value, error));
-    remember(args, &t, w.value);
-    return BASIN_OK;
+    if (!t.entry) return fail_unknown(args, typed, error);
+    if (t.entry->is.kind != BASIN_SETTING_SWITCH) {
+        BASIN_TRY(take_value(&w, i, args, count, argument, t.entry->is.value, error));
+    } else {
+        BASIN_TRY(take_no_value(&w, error));
+        w.value = t.negated ? "off" : "on";
+    }
+    return store(args, &t, w.value, error);
 }
 
 basin_status basin_options_parse(basin_args *args, int count, char **argument, basin_error *error) {
@@ -311,6 +248,7 @@ basin_status basin_options_parse(basin_args *args, int count, char **argument, b
             open = false;
         } else if (open && argument[i][0] == '-' && argument[i][1]) {
             BASIN_TRY(read_option(args, &i, count, argument, error));
+            args->parsed.help |= args->parsed.help_all;
             if (args->parsed.help) return BASIN_OK;
         } else {
             argument[args->operands++] = argument[i];
@@ -327,26 +265,13 @@ static const char *first_operand(const basin_args *args) {
     return args->operands ? args->operand[0] : "";
 }
 
-void basin_option_print(char *text, size_t size, const basin_option *o, const basin_args *args) {
-    const void *at = (const char *)args + o->offset;
-    const char *said = NULL;
-    if (o->kind <= BASIN_OPTION_SWITCH) said = *(const bool *)at ? "on" : "off";
-    if (o->kind >= BASIN_OPTION_TEXT) said = *(const char *const *)at;
-    if (o->kind == BASIN_OPTION_INTEGER)
-        snprintf(text, size, "%lld", (long long)*(const int64_t *)at);
-    else if (o->kind == BASIN_OPTION_REAL)
-        snprintf(text, size, "%.15g", *(const double *)at);
-    else
-        snprintf(text, size, "%s", said ? said : "");
-}
-
 static bool value_of(char text[BASIN_NEEDS_VALUE], const void *context, const char *name,
                      size_t length) {
     const basin_args *args = context;
     const basin_option *o = basin_option_find(args->command, name, length);
     if (basin_needs_names(name, operand_name))
         return snprintf(text, BASIN_NEEDS_VALUE, "%s", first_operand(args)), true;
-    if (o) basin_option_print(text, BASIN_NEEDS_VALUE, o, args);
+    if (o) basin_setting_print(text, BASIN_NEEDS_VALUE, args, &o->entry);
     return o;
 }
 
@@ -360,10 +285,11 @@ static void list_expected(char *text, size_t size, const char *clause,
         bool expected;
         const char *words = basin_needs_words(at, &length, &expected);
         const basin_option *o = basin_option_find(command, at, name);
-        bool plain = !expected || !o || o->kind <= BASIN_OPTION_SWITCH;
+        bool plain = !expected || !o || o->entry.is.kind == BASIN_SETTING_SWITCH;
         if (o && used < size)
             used += (size_t)snprintf(text + used, size - used, "%s--%s%s%.*s", used ? " or " : "",
-                                     o->name, plain ? "" : " ", plain ? 0 : (int)length, words);
+                                     o->entry.is.name, plain ? "" : " ", plain ? 0 : (int)length,
+                                     words);
         at = words + length;
     }
 }
@@ -371,20 +297,19 @@ static void list_expected(char *text, size_t size, const char *clause,
 static basin_status fail_idle(const basin_option *option, const char *condition,
                               const basin_args *args, basin_error *error) {
     char expected[200];
-    const char *operand = first_operand(args);
+    const char *operand = first_operand(args), *name = option->entry.is.name;
     if (basin_needs_names(condition, operand_name))
-        return basin_fail(error, BASIN_BAD_VALUE, "--%s has no effect with%s %.100s", option->name,
+        return basin_fail(error, BASIN_BAD_VALUE, "--%s has no effect with%s %.100s", name,
                           *operand ? "" : "out an", *operand ? operand : "operand");
     const basin_option *other =
         basin_option_find(args->command, condition, strcspn(condition, "!="));
-    const char *given = args->parsed.option[other - args->command->option];
-    bool worded = given && other->kind > BASIN_OPTION_SWITCH;
+    const char *given = args->parsed.given[other - args->command->option];
+    bool worded = given && other->entry.is.kind != BASIN_SETTING_SWITCH;
     list_expected(expected, sizeof expected, condition, args->command);
     if (given)
-        return basin_fail(error, BASIN_BAD_VALUE, "--%s has no effect with --%s%s%.100s",
-                          option->name, other->name, worded ? " " : "", worded ? given : "");
-    return basin_fail(error, BASIN_BAD_VALUE, "--%s has no effect without %s", option->name,
-                      expected);
+        return basin_fail(error, BASIN_BAD_VALUE, "--%s has no effect with --%s%s%.100s", name,
+                          other->entry.is.name, worded ? " " : "", worded ? given : "");
+    return basin_fail(error, BASIN_BAD_VALUE, "--%s has no effect without %s", name, expected);
 }
 
 /* ---- files ---- */
@@ -392,7 +317,7 @@ static basin_status fail_idle(const basin_option *option, const char *condition,
 /* The file that an option writes; NULL: none. */
 static const char *written(const basin_args *args, const basin_option *o) {
     if (!o->writes) return NULL;
-    return *(const char *const *)(const void *)((const char *)args + o->offset);
+    return *(const char *const *)(const void *)((const char *)args + o->entry.offset);
 }
 
 static basin_status check_file(const basin_args *args, const basin_option *option,
@@ -404,34 +329,34 @@ static basin_status check_file(const basin_args *args, const basin_option *optio
         if (same)
             return basin_fail(error, BASIN_BAD_VALUE,
                               "--%s %s would overwrite %s, which is read; name another file",
-                              option->name, path, args->operand[i]);
+                              option->entry.is.name, path, args->operand[i]);
     }
     for (const basin_option *o = args->command->option; path && o < option; o++) {
         if (!written(args, o)) continue;
         BASIN_TRY(basin_file_same(&same, path, written(args, o), error));
         if (same)
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "--%s and --%s are both %s; expected two different files", o->name,
-                              option->name, path);
+                              "--%s and --%s are both %s; expected two different files",
+                              o->entry.is.name, option->entry.is.name, path);
     }
     return BASIN_OK;
 }
 
 basin_status basin_options_check(const basin_args *args, basin_error *error) {
     const basin_option *option = args->command->option;
-    for (int i = 0; option[i].name; i++) {
+    for (int i = 0; option[i].entry.is.name; i++) {
         const char *unmet =
-            args->parsed.option[i] ? basin_needs_unmet(option[i].needs, value_of, args) : NULL;
+            args->parsed.given[i] ? basin_needs_unmet(option[i].needs, value_of, args) : NULL;
         if (unmet) return fail_idle(&option[i], unmet, args, error);
     }
-    for (; option->name; option++) BASIN_TRY(check_file(args, option, error));
+    for (; option->entry.is.name; option++) BASIN_TRY(check_file(args, option, error));
     return BASIN_OK;
 }
 
 basin_status basin_options_try_files(const basin_args *args, basin_error *error) {
     const basin_option *option = args->command->option;
-    for (int i = 0; option[i].name; i++)
-        if (args->parsed.option[i] && written(args, &option[i]))
+    for (int i = 0; option[i].entry.is.name; i++)
+        if (args->parsed.given[i] && written(args, &option[i]))
             BASIN_TRY(basin_writer_try(written(args, &option[i]), error));
     return BASIN_OK;
 }

@@ -146,7 +146,8 @@ bool basin_training_settings_given(const basin_args *args, const char *const *he
     const basin_setting *s;
     const basin_start *start = &args->start;
     for (int i = 0; (s = basin_setting_at(args->command->task, i)); i++)
-        if (args->parsed.setting[i] && !is_listed(heard, s->name)) return true;
+        if (basin_settings_given(args->settings, s->name) && !is_listed(heard, s->name))
+            return true;
     return start->config || (start->preset && strcmp(start->preset, "default") != 0);
 }
 

@@ -49,17 +49,17 @@ TEST_WITH(idle_options_are_refused, folder_new, program_teardown) {
 /* Whether an option can have this value: one word of a condition. */
 static bool can_be(const basin_option *o, const char *word, size_t length) {
     char text[80];
+    union {
+        double number;
+        int64_t integer;
+        const char *word;
+        bool on;
+    } value;
+    basin_setting_entry entry = {.is = o->entry.is};
+    entry.is.low = fmin(entry.is.low, o->initial);
     snprintf(text, sizeof text, "%.*s", (int)length, word);
-    if (o->kind <= BASIN_OPTION_SWITCH) return !strcmp(text, "on") || !strcmp(text, "off");
-    if (o->kind == BASIN_OPTION_TEXT || !*text) return true;
-    if (o->kind != BASIN_OPTION_CHOICE) {
-        char *end;
-        double value = strtod(text, &end);
-        return end > text && !*end && value >= fmin(o->low, o->initial) && value <= o->high;
-    }
-    for (const char *at = o->value; (at = strstr(at, text)); at++)
-        if ((at == o->value || at[-1] == '|') && strchr("|", at[length])) return true;
-    return false;
+    if (entry.is.kind >= BASIN_SETTING_CHOICE && !*text) return true;
+    return !basin_setting_parse(&value, &entry, text, NULL);
 }
 
 /* A condition on a name or a value that does not exist would be passed over. */
@@ -81,9 +81,10 @@ TEST(conditions_can_be_met) {
     for (const basin_command *const *at = basin_commands; *at; at++) {
         int count = 0;
         assert_true((*at)->size >= sizeof(basin_args));
-        for (const basin_option *o = (*at)->option; o->name; o++, count++)
+        for (const basin_option *o = (*at)->option; o->entry.is.name; o++, count++)
             for (const char *c = o->needs; c && *(c += strspn(c, ", ")); c += strcspn(c, ", "))
-                if (!is_possible(*at, c)) fail_msg("%s --%s needs %s", (*at)->name, o->name, c);
+                if (!is_possible(*at, c))
+                    fail_msg("%s --%s needs %s", (*at)->name, o->entry.is.name, c);
         assert_true(count <= BASIN_MAX_OPTIONS);
     }
 }

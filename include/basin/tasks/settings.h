@@ -26,6 +26,7 @@ typedef enum basin_setting_kind {
     BASIN_SETTING_SWITCH,   /* "on" or "off"; true or false in JSON */
     BASIN_SETTING_CHOICE,   /* one word of `choices` */
     BASIN_SETTING_CHANNELS, /* three numbers, one per channel: "0.5,0.5,0.5" */
+    BASIN_SETTING_TEXT,     /* any text that is not empty; only options of the program are one */
 } basin_setting_kind;
 
 /* The description of a setting. The library provides these; fields may be added at the end. */

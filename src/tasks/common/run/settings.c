@@ -17,8 +17,8 @@ bool basin_choice_is(const char *choice, const char *name) { return !strcmp(choi
 
 /* ---- one setting from text ---- */
 
-basin_status basin_setting_number(void *at, const basin_setting *s, const char *text,
-                                  basin_error *error) {
+static basin_status parse_number(void *at, const basin_setting *s, const char *text,
+                                 basin_error *error) {
     char *end;
     double value = basin_real_read(text, &end);
     bool integer = s->kind == BASIN_SETTING_INTEGER;
@@ -56,16 +56,17 @@ void basin_choices_print(char *text, size_t size, const char *const *choice) {
         at += (size_t)snprintf(text + at, size - at, "%s%s", i ? "|" : "", choice[i]);
 }
 
+/* Settings list their words, an option has them in its value. */
 static basin_status parse_choice(const char **value, const basin_setting *s, const char *text,
                                  basin_error *error) {
     char list[400];
-    for (const char *const *choice = s->choices; *choice; choice++)
-        if (!strcmp(*choice, text)) {
-            *value = *choice;
-            return BASIN_OK;
-        }
-    basin_choices_print(list, sizeof list, s->choices);
-    return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not one of %s", s->name, text, list);
+    for (const char *const *choice = s->choices; choice && *choice; choice++)
+        if (!strcmp(*choice, text)) return *value = *choice, BASIN_OK;
+    if (!s->choices && basin_word_among(s->value, strlen(s->value), text))
+        return *value = text, BASIN_OK;
+    if (s->choices) basin_choices_print(list, sizeof list, s->choices);
+    return basin_fail(error, BASIN_BAD_VALUE, "%s: '%.60s' is not one of %s", s->name, text,
+                      s->choices ? list : s->value);
 }
 
 static basin_status parse_channels(double value[3], const basin_setting *s, const char *text,
@@ -91,10 +92,13 @@ basin_status basin_setting_parse(void *values, const basin_setting_entry *s, con
     void *at = (char *)values + s->offset;
     switch (s->is.kind) {
     case BASIN_SETTING_INTEGER:
-    case BASIN_SETTING_REAL: return basin_setting_number(at, &s->is, text, error);
+    case BASIN_SETTING_REAL: return parse_number(at, &s->is, text, error);
     case BASIN_SETTING_SWITCH: return parse_switch(at, &s->is, text, error);
     case BASIN_SETTING_CHOICE: return parse_choice(at, &s->is, text, error);
     case BASIN_SETTING_CHANNELS: return parse_channels(at, &s->is, text, error);
+    case BASIN_SETTING_TEXT:
+        if (!*text) return basin_fail(error, BASIN_BAD_VALUE, "%s: empty value", s->is.name);
+        *(const char **)at = text;
     }
     return BASIN_OK;
 }
@@ -104,50 +108,33 @@ void basin_setting_print(char *text, size_t size, const void *values,
     const void *at = (const char *)values + s->offset;
     char number[3][BASIN_NUMBER_TEXT];
     const double *channel = at;
+    const char *word = NULL;
     switch (s->is.kind) {
-    case BASIN_SETTING_INTEGER: snprintf(text, size, "%lld", *(const long long *)at); break;
-    case BASIN_SETTING_REAL:
-        snprintf(text, size, "%s", basin_number_print(number[0], *(const double *)at));
-        break;
-    case BASIN_SETTING_SWITCH: snprintf(text, size, "%s", *(const bool *)at ? "on" : "off"); break;
-    case BASIN_SETTING_CHOICE: snprintf(text, size, "%s", *(const char *const *)at); break;
+    case BASIN_SETTING_INTEGER: snprintf(text, size, "%lld", *(const long long *)at); return;
+    case BASIN_SETTING_REAL: word = basin_number_print(number[0], *channel); break;
+    case BASIN_SETTING_SWITCH: word = *(const bool *)at ? "on" : "off"; break;
+    case BASIN_SETTING_TEXT:
+    case BASIN_SETTING_CHOICE: word = *(const char *const *)at; break;
     case BASIN_SETTING_CHANNELS:
         for (int i = 0; i < 3; i++) basin_number_print(number[i], channel[i]);
         snprintf(text, size, "%s,%s,%s", number[0], number[1], number[2]);
-        break;
+        return;
     }
+    snprintf(text, size, "%s", word ? word : "");
 }
 
 /* ---- JSON: the configuration of model files, configuration files, presets ---- */
 
-/* cJSON prints fifteen digits where they nearly suffice; a configuration must read back exactly. */
-static cJSON *exact_number(double value) {
-    char text[BASIN_NUMBER_TEXT];
-    return cJSON_CreateRaw(basin_number_print(text, value));
-}
-
-static cJSON *exact_numbers(const double *value, int count) {
-    cJSON *array = cJSON_CreateArray();
-    for (int i = 0; i < count && array; i++) {
-        cJSON *item = exact_number(value[i]);
-        if (item && cJSON_AddItemToArray(array, item)) continue;
-        cJSON_Delete(item);
-        cJSON_Delete(array);
-        return NULL;
-    }
-    return array;
-}
-
+/* As it is printed: cJSON prints fifteen digits where they nearly suffice; a configuration must
+ * read back exactly. */
 static cJSON *to_json(const void *values, const basin_setting_entry *s) {
+    char text[BASIN_SETTING_VALUE], list[BASIN_SETTING_VALUE + 2];
     const void *at = (const char *)values + s->offset;
-    switch (s->is.kind) {
-    case BASIN_SETTING_INTEGER: return exact_number((double)*(const int64_t *)at);
-    case BASIN_SETTING_REAL: return exact_number(*(const double *)at);
-    case BASIN_SETTING_SWITCH: return cJSON_CreateBool(*(const bool *)at);
-    case BASIN_SETTING_CHOICE: return cJSON_CreateString(*(const char *const *)at);
-    case BASIN_SETTING_CHANNELS: return exact_numbers(at, 3);
-    }
-    return NULL;
+    if (s->is.kind == BASIN_SETTING_SWITCH) return cJSON_CreateBool(*(const bool *)at);
+    if (s->is.kind == BASIN_SETTING_CHOICE) return cJSON_CreateString(*(const char *const *)at);
+    basin_setting_print(text, sizeof text, values, s);
+    snprintf(list, sizeof list, "[%s]", text);
+    return cJSON_CreateRaw(s->is.kind == BASIN_SETTING_CHANNELS ? list : text);
 }
 
 char *basin_settings_print(const void *values, const basin_setting_entry *table, bool indented) {
@@ -161,31 +148,26 @@ char *basin_settings_print(const void *values, const basin_setting_entry *table,
     return !good ? NULL : indented ? cJSON_Print(object) : cJSON_PrintUnformatted(object);
 }
 
-static bool print_channels(char *text, size_t size, const cJSON *item) {
-    char number[3][BASIN_NUMBER_TEXT];
-    if (cJSON_GetArraySize(item) != 3) return false;
-    for (int i = 0; i < 3; i++) {
-        const cJSON *one = cJSON_GetArrayItem(item, i);
-        if (!cJSON_IsNumber(one)) return false;
-        basin_real_print(number[i], sizeof number[i], 17, one->valuedouble);
-    }
-    snprintf(text, size, "%s,%s,%s", number[0], number[1], number[2]);
-    return true;
-}
-
 /* A JSON value as the text that basin_setting_parse reads, where its kind is the setting's. */
 static bool to_text(char *text, size_t size, const basin_setting_entry *s, const cJSON *item) {
     static const int type[] = {cJSON_Number, cJSON_Number, cJSON_True | cJSON_False, cJSON_String,
                                cJSON_Array};
+    const cJSON *one;
+    size_t used = 0;
     if (!(item->type & type[s->is.kind])) return false;
-    if (cJSON_IsArray(item)) return print_channels(text, size, item);
-    if (cJSON_IsNumber(item))
-        basin_real_print(text, size, 17, item->valuedouble);
-    else
-        snprintf(text, size, "%s",
-                 cJSON_IsString(item) ? item->valuestring
-                 : cJSON_IsTrue(item) ? "on"
-                                      : "off");
+    if (cJSON_IsNumber(item)) return basin_real_print(text, size, 17, item->valuedouble), true;
+    if (!cJSON_IsArray(item)) {
+        const char *word = cJSON_IsTrue(item) ? "on" : "off";
+        snprintf(text, size, "%s", cJSON_IsString(item) ? item->valuestring : word);
+        return true;
+    }
+    *text = 0;
+    cJSON_ArrayForEach(one, item) {
+        if (!cJSON_IsNumber(one) || used + 30 > size) return false;
+        if (used) text[used++] = ',';
+        basin_real_print(text + used, size - used, 17, one->valuedouble);
+        used += strlen(text + used);
+    }
     return true;
 }
 

@@ -220,15 +220,14 @@ basin_status basin_settings_check_effect(const basin_settings *settings, basin_e
 
 /* The entry of that name; NULL where there is none. */
 const basin_setting_entry *basin_setting_find(const basin_setting_entry *table, const char *name);
-/* Sets one field from text, or prints it; `value` 64 bytes are enough for all kinds. */
+/* Sets one field from text, or prints it. TEXT, and a CHOICE whose words are in `value`, "a|b|c",
+ * keep the text. */
+enum { BASIN_SETTING_VALUE = 200 }; /* bytes that are enough for all others */
 basin_status basin_setting_parse(void *values, const basin_setting_entry *setting, const char *text,
                                  basin_error *error);
 void basin_setting_print(char *text, size_t size, const void *values,
                          const basin_setting_entry *setting);
 
-/* The number of an INTEGER (int64_t) or REAL (double) at `at`, within the range. */
-basin_status basin_setting_number(void *at, const basin_setting *setting, const char *text,
-                                  basin_error *error);
 /* Words as "a|b|c"; NULL ends them. */
 void basin_choices_print(char *text, size_t size, const char *const *choice);
 
@@ -250,7 +249,6 @@ basin_status basin_settings_of(const basin_settings *settings, const basin_task_
 basin_status basin_settings_match(const void *saved, const void *asked,
                                   const basin_setting_entry *table, const char *path,
                                   basin_error *error);
-enum { BASIN_SETTING_VALUE = 200 };
 /* An error where settings by these names (NULL ends them) differ from those of the model file
  * `path`, whose weights a run is to begin with. */
 basin_status basin_settings_match_weights(const void *its, const void *asked,

@@ -61,7 +61,7 @@ TEST(wrong_settings_are_named) {
     refuse("{\"dim\":1.5,\"alpha\":0.1,\"mean\":[1,2,3],\"cls\":true,\"arch\":\"et\"}",
            "dim: '1.5' is not a whole number");
     refuse("{\"dim\":1,\"alpha\":0.1,\"mean\":[1,2],\"cls\":true,\"arch\":\"et\"}",
-           "mean is [1,2], expected three numbers");
+           "mean: '1,2' is not three numbers");
     refuse("{\"dim\":1,\"alpha\":0.1,\"mean\":[1,2,3],\"cls\":1,\"arch\":\"et\"}",
            "cls is 1, expected true or false");
     refuse("{\"dim\":1,\"alpha\":0.1,\"mean\":[1,2,3],\"cls\":true,\"arch\":\"mlp\"}",
