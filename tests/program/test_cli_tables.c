@@ -138,8 +138,6 @@ TEST(options_name_what_is_there) {
                  "no column 'chanel' for relations in a file of edges; did you mean 'channel'?");
     assert_error(run(state, "data info two.basin --drop balance"), 1,
                  "two.basin: is no CSV, expected no option drop");
-    assert_error(run(state, "data info two.basin --directed"), 1,
-                 "two.basin: its edges stay as they were written, expected no option directed");
     assert_contains(run_ok(state, "data convert day1.csv pay1.csv one.basin --missing mean")->err,
                     "gaps filled with the mean of their column, and how many: limit (23)");
     assert_error(run(state, "anomaly train one.basin --directed -o n"), 1,
