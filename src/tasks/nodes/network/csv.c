@@ -671,7 +671,7 @@ static basin_status make_relations(basin_tables *j) {
         BASIN_TRY(basin_network_add_relation(j->network, name, &edges, j->o, j->error));
         BASIN_TRY(join_relation(j, &j->network->relation[r]));
         if (j->network->facts.count)
-            BASIN_TRY(basin_network_add_facts(j->network, &j->network->relation[r], &edges, NULL,
+            BASIN_TRY(basin_network_add_facts(j->network, &j->network->relation[r], &edges,
                                               list->cell, list->time, j->error));
         list_free(list);
     }

@@ -123,9 +123,9 @@ typedef struct adding {
     const basin_network *network;
     basin_relation *relation;
     const basin_edges *edges;
-    const float *fact, *cell; /* of rows: facts, or cells of the schema */
-    const double *time;       /* [rows]; NULL: rows have none */
-    int64_t *head, *next;     /* [entries], [rows] 1 + the rows of each entry; 0: no more */
+    const float *cell;    /* [rows, cells] of the schema */
+    const double *time;   /* [rows]; NULL: rows have none */
+    int64_t *head, *next; /* [entries], [rows] 1 + the rows of each entry; 0: no more */
 } adding;
 
 /* Two digits and zeros: 1500, 25, 0.3. */
@@ -188,11 +188,10 @@ static void merge_rows(const adding *a, float *to, edge_row *row, int64_t count,
     double last = a->time ? time_of(to, facts) : 0;
     qsort(row, (size_t)count, sizeof *row, compare_rows);
     for (int64_t i = 0; i < count; i++) {
-        const float *fact = a->fact ? row[i].number : scratch;
-        if (!a->fact) schema_fill_facts(scratch, a->network->schema, row[i].number);
-        bool newer = a->time ? row[i].time >= last : is_newer(to, fact, facts);
+        schema_fill_facts(scratch, a->network->schema, row[i].number);
+        bool newer = a->time ? row[i].time >= last : is_newer(to, scratch, facts);
         if (newer) last = row[i].time;
-        merge(to, fact, newer, facts);
+        merge(to, scratch, newer, facts);
     }
 }
 
@@ -200,8 +199,7 @@ static basin_status merge_entries(const adding *a, basin_error *error) {
     const basin_relation *r = a->relation;
     BASIN_FREE_AT_EXIT edge_row *row = NULL;
     size_t capacity = 0;
-    int64_t F = a->network->facts.count, numbers = a->fact ? F : a->network->schema->cells;
-    const float *number = a->fact ? a->fact : a->cell;
+    int64_t F = a->network->facts.count, cells = a->network->schema->cells;
     BASIN_SCRATCH_RAW(float, scratch, F, "facts of edges", error);
     for (int64_t v = 0; v < a->network->nodes; v++)
         for (int64_t e = r->row[v]; e < r->row[v + 1]; e++) {
@@ -209,7 +207,7 @@ static basin_status merge_entries(const adding *a, basin_error *error) {
             for (int64_t i = a->head[e]; i; i = a->next[i - 1]) {
                 BASIN_TRY(BASIN_GROW(&row, &capacity, (size_t)count + 1, "facts of edges", error));
                 row[count++] =
-                    (edge_row){a->time ? a->time[i - 1] : 0, number + (i - 1) * numbers, numbers};
+                    (edge_row){a->time ? a->time[i - 1] : 0, a->cell + (i - 1) * cells, cells};
             }
             if (!count) continue;
             merge_rows(a, r->fact + e * F, row, count, scratch);
@@ -221,9 +219,9 @@ static basin_status merge_entries(const adding *a, basin_error *error) {
 }
 
 basin_status basin_network_add_facts(basin_network *network, basin_relation *relation,
-                                     const basin_edges *edges, const float *fact, const float *cell,
+                                     const basin_edges *edges, const float *cell,
                                      const double *time, basin_error *error) {
-    adding a = {network, relation, edges, fact, cell, time, NULL, NULL};
+    adding a = {network, relation, edges, cell, time, NULL, NULL};
     if (!relation->fact) BASIN_TRY(basin_relation_alloc_facts(relation, &network->facts, error));
     BASIN_SCRATCH(int64_t, head, relation->edges, "facts of edges", error);
     BASIN_SCRATCH_RAW(int64_t, next, edges->count, "facts of edges", error);

@@ -23,6 +23,31 @@ bool basin_network_file_is(const basin_bundle *bundle) {
     return format && !strcmp(format, format_name);
 }
 
+/* Arrays of nodes: one row each, the features, or for every split. */
+static const struct {
+    const char *key;
+    size_t offset; /* in basin_network */
+    basin_dtype dtype;
+    enum { ROWS, FEATURES, SPLITS } of;
+} array[] = {{"x", offsetof(basin_network, feature), BASIN_F32, FEATURES},
+             {"y", offsetof(basin_network, label), BASIN_I32, ROWS},
+             {"since", offsetof(basin_network, since), BASIN_F64, ROWS},
+             {"train_masks", offsetof(basin_network, train), BASIN_U8, SPLITS},
+             {"val_masks", offsetof(basin_network, val), BASIN_U8, SPLITS},
+             {"test_masks", offsetof(basin_network, test), BASIN_U8, SPLITS}};
+enum { ARRAYS = sizeof array / sizeof *array };
+
+static void **array_of(basin_network *n, size_t i) {
+    return (void **)(void *)((char *)n + array[i].offset);
+}
+
+/* -1 where it is not known yet. */
+static basin_shape shape_of(const basin_network *n, size_t i) {
+    if (array[i].of == ROWS) return BASIN_SHAPE(n->nodes);
+    if (array[i].of == SPLITS) return BASIN_SHAPE(n->splits ? n->splits : -1, n->nodes);
+    return BASIN_SHAPE(n->nodes, n->features ? n->features : -1);
+}
+
 /* ---- reading ---- */
 
 /* Offsets from 0 up to `end`; basin_network_check looks at their order. */
@@ -41,85 +66,73 @@ static basin_status map_names(basin_names *names, const basin_bundle *bundle, co
     snprintf(at_key, sizeof at_key, "%s_at", key);
     snprintf(text_key, sizeof text_key, "%s_text", key);
     if (!basin_bundle_find(bundle, at_key)) return BASIN_OK;
-    BASIN_TRY(basin_bundle_expect(&at, bundle, at_key, BASIN_I64, BASIN_SHAPE(count + 1), error));
+    basin_shape shape = BASIN_SHAPE(count < 0 ? -1 : count + 1);
+    BASIN_TRY(basin_bundle_expect(&at, bundle, at_key, BASIN_I64, shape, error));
     BASIN_TRY(basin_bundle_expect(&text, bundle, text_key, BASIN_U8, BASIN_SHAPE(-1), error));
-    BASIN_TRY(check_ends(bundle, at_key, at->data, count, text->shape.dim[0], error));
     /* with a zero byte at the end no entry can run out of the file */
-    const char *bytes = text->data;
-    if (text->shape.dim[0] == 0 || bytes[text->shape.dim[0] - 1] != 0)
+    int64_t bytes = text->shape.dim[0];
+    count = at->shape.dim[0] - 1;
+    if (count < 0 || bytes == 0 || ((const char *)text->data)[bytes - 1] != 0)
         return basin_fail(error, BASIN_BAD_FILE, "%s: %s has no end", basin_bundle_path(bundle),
                           text_key);
+    BASIN_TRY(check_ends(bundle, at_key, at->data, count, bytes, error));
     *names = (basin_names){.count = count, .at = at->data, .text = text->data};
     return BASIN_OK;
 }
 
-static basin_status map_facts(basin_relation *r, const basin_network *n, const basin_bundle *bundle,
-                              const char *relation, basin_error *error) {
-    const basin_tensor *fact;
-    char name[300];
+enum { KEY = 300 }; /* longer names of relations are refused */
+
+static basin_status make_key(char key[KEY], const char *of, const char *mark, const char *relation,
+                             basin_error *error) {
+    if (snprintf(key, KEY, "%s%s%s", of, mark, relation) < KEY) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "the name of relation '%.40s..' is too long",
+                      relation);
+}
+
+static basin_status map_relation(basin_network *n, const basin_bundle *bundle, const char *name,
+                                 basin_error *error) {
+    const basin_tensor *row, *col, *fact;
+    basin_relation *r;
+    char key[KEY], begins[KEY];
+    BASIN_TRY(make_key(begins, "row", ".", name, error));
+    BASIN_TRY(make_key(key, "col", ".", name, error));
+    basin_shape rows = BASIN_SHAPE(n->nodes + 1);
+    BASIN_TRY(basin_bundle_expect(&row, bundle, begins, BASIN_I64, rows, error));
+    BASIN_TRY(basin_bundle_expect(&col, bundle, key, BASIN_I32, BASIN_SHAPE(-1), error));
+    BASIN_TRY(check_ends(bundle, begins, row->data, n->nodes, col->shape.dim[0], error));
+    BASIN_TRY(basin_network_new_relation(&r, n, name, error));
+    r->mapped = true;
+    r->row = row->data;
+    r->col = col->data;
+    r->edges = col->shape.dim[0];
     if (!n->facts.count) return BASIN_OK;
-    snprintf(name, sizeof name, "fact.%s", relation);
-    BASIN_TRY(basin_bundle_expect(&fact, bundle, name, BASIN_F32,
-                                  BASIN_SHAPE(r->edges, n->facts.count), error));
+    BASIN_TRY(make_key(key, "fact", ".", name, error));
+    basin_shape shape = BASIN_SHAPE(r->edges, n->facts.count);
+    BASIN_TRY(basin_bundle_expect(&fact, bundle, key, BASIN_F32, shape, error));
     r->fact = fact->data;
     r->fact_mapped = true;
     return BASIN_OK;
 }
 
-static basin_status map_relation(basin_network *n, const basin_bundle *bundle, const char *key,
-                                 basin_error *error) {
-    const basin_tensor *row, *col;
-    basin_relation *r;
-    char name[300];
-    if (snprintf(name, sizeof name, "col.%s", key + 4) >= (int)sizeof name)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: the name of a relation is too long", n->path);
-    BASIN_TRY(basin_bundle_expect(&row, bundle, key, BASIN_I64, BASIN_SHAPE(n->nodes + 1), error));
-    BASIN_TRY(basin_bundle_expect(&col, bundle, name, BASIN_I32, BASIN_SHAPE(-1), error));
-    BASIN_TRY(check_ends(bundle, key, row->data, n->nodes, col->shape.dim[0], error));
-    BASIN_TRY(basin_network_new_relation(&r, n, key + 4, error));
-    r->mapped = true;
-    r->row = row->data;
-    r->col = col->data;
-    r->edges = col->shape.dim[0];
-    return map_facts(r, n, bundle, key + 4, error);
-}
-
-/* An array that may be absent: NULL then. */
-static basin_status map_array(void **data, const basin_tensor **found, const basin_bundle *bundle,
-                              const char *name, basin_dtype dtype, basin_shape shape,
-                              basin_error *error) {
-    if (!(*found = basin_bundle_find(bundle, name))) return BASIN_OK;
-    BASIN_TRY(basin_bundle_expect(found, bundle, name, dtype, shape, error));
-    *data = (*found)->data;
-    return BASIN_OK;
-}
-
 static basin_status map_arrays(basin_network *n, const basin_bundle *bundle, basin_error *error) {
-    static const char *const key[] = {"train_masks", "val_masks", "test_masks"};
-    uint8_t **mask[] = {&n->train, &n->val, &n->test};
     const char *schema = basin_bundle_meta(bundle, "schema");
-    basin_shape rows = BASIN_SHAPE(n->nodes);
     const basin_tensor *t;
-    BASIN_TRY(map_array((void **)&n->feature, &t, bundle, "x", BASIN_F32, BASIN_SHAPE(n->nodes, -1),
-                        error));
-    if (t) n->features = t->shape.dim[1];
-    BASIN_TRY(map_array((void **)&n->label, &t, bundle, "y", BASIN_I32, rows, error));
-    BASIN_TRY(map_array((void **)&n->since, &t, bundle, "since", BASIN_F64, rows, error));
-    for (int i = 0; i < 3; i++) {
-        basin_shape shape = BASIN_SHAPE(n->splits ? n->splits : -1, n->nodes);
-        BASIN_TRY(map_array((void **)mask[i], &t, bundle, key[i], BASIN_U8, shape, error));
-        if (t) n->splits = t->shape.dim[0];
+    for (size_t i = 0; i < ARRAYS; i++) {
+        if (!basin_bundle_find(bundle, array[i].key)) continue;
+        BASIN_TRY(
+            basin_bundle_expect(&t, bundle, array[i].key, array[i].dtype, shape_of(n, i), error));
+        *array_of(n, i) = t->data;
+        if (array[i].of == FEATURES) n->features = t->shape.dim[1];
+        if (array[i].of == SPLITS) n->splits = t->shape.dim[0];
     }
     BASIN_TRY(map_names(&n->id, bundle, "id", n->nodes, error));
     if (n->features) BASIN_TRY(map_names(&n->column, bundle, "column", n->features, error));
-    t = basin_bundle_find(bundle, "class_at");
-    if (t && t->shape.rank == 1 && t->shape.dim[0] > 0)
-        BASIN_TRY(map_names(&n->class_name, bundle, "class", t->shape.dim[0] - 1, error));
+    BASIN_TRY(map_names(&n->class_name, bundle, "class", -1, error));
     if (schema) BASIN_TRY(basin_schema_read(&n->schema, schema, n->features, n->path, error));
     BASIN_TRY(basin_schema_facts(&n->facts, n->schema, error));
     for (size_t i = 0; i < basin_bundle_count(bundle); i++)
         if (!strncmp(basin_bundle_name(bundle, i), "row.", 4))
-            BASIN_TRY(map_relation(n, bundle, basin_bundle_name(bundle, i), error));
+            BASIN_TRY(map_relation(n, bundle, basin_bundle_name(bundle, i) + 4, error));
     return BASIN_OK;
 }
 
@@ -159,18 +172,6 @@ static basin_status put_names(basin_bundle *bundle, const char *key, const basin
                             BASIN_SHAPE(names->at[names->count]), error);
 }
 
-/* In metadata, or, as npz has none, as an array of bytes. */
-static basin_status put_schema(basin_bundle *bundle, const basin_schema *schema, bool npz,
-                               basin_error *error) {
-    BASIN_FREE_AT_EXIT char *text = basin_schema_print(schema);
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor t = {0};
-    if (!text) return basin_fail_memory(error, "a schema");
-    if (!npz) return basin_bundle_meta_set(bundle, "schema", text, error);
-    BASIN_TRY(basin_tensor_new(&t, BASIN_U8, BASIN_SHAPE((int64_t)strlen(text)), error));
-    memcpy(t.data, text, strlen(text));
-    return basin_bundle_add(bundle, "schema", &t, error);
-}
-
 static basin_status put_meta(basin_bundle *bundle, const basin_network *n, basin_error *error) {
     char number[32];
     snprintf(number, sizeof number, "%" PRId64, n->nodes);
@@ -179,74 +180,51 @@ static basin_status put_meta(basin_bundle *bundle, const basin_network *n, basin
     BASIN_TRY(basin_bundle_meta_set(bundle, "nodes", number, error));
     BASIN_TRY(basin_bundle_meta_set(bundle, "directed", n->directed ? "true" : "false", error));
     if (n->note) BASIN_TRY(basin_bundle_meta_set(bundle, "note", n->note, error));
-    return n->schema ? put_schema(bundle, n->schema, false, error) : BASIN_OK;
+    if (!n->schema) return BASIN_OK;
+    BASIN_FREE_AT_EXIT char *schema = basin_schema_print(n->schema);
+    if (!schema) return basin_fail_memory(error, "a schema");
+    return basin_bundle_meta_set(bundle, "schema", schema, error);
 }
 
 static basin_status put_nodes(basin_bundle *bundle, const basin_network *n, basin_error *error) {
-    const char *key[] = {"train_masks", "val_masks", "test_masks"};
-    const uint8_t *mask[] = {n->train, n->val, n->test};
-    if (n->feature)
-        BASIN_TRY(basin_bundle_put(bundle, "x", n->feature, BASIN_F32,
-                                   BASIN_SHAPE(n->nodes, n->features), error));
-    if (n->label)
-        BASIN_TRY(basin_bundle_put(bundle, "y", n->label, BASIN_I32, BASIN_SHAPE(n->nodes), error));
-    if (n->since)
-        BASIN_TRY(
-            basin_bundle_put(bundle, "since", n->since, BASIN_F64, BASIN_SHAPE(n->nodes), error));
-    for (int i = 0; i < 3; i++)
-        if (mask[i])
-            BASIN_TRY(basin_bundle_put(bundle, key[i], mask[i], BASIN_U8,
-                                       BASIN_SHAPE(n->splits, n->nodes), error));
+    for (size_t i = 0; i < ARRAYS; i++) {
+        const void *data = *array_of((basin_network *)(uintptr_t)n, i);
+        if (data)
+            BASIN_TRY(basin_bundle_put(bundle, array[i].key, data, array[i].dtype, shape_of(n, i),
+                                       error));
+    }
     return BASIN_OK;
-}
-
-enum { KEY = 300 }; /* longer names of relations are refused, as by the reader */
-
-static basin_status make_key(char key[KEY], const char *of, const char *mark,
-                             const basin_relation *r, basin_error *error) {
-    if (snprintf(key, KEY, "%s%s%s", of, mark, *mark ? r->name : "") < KEY) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "the name of relation '%.40s..' is too long",
-                      r->name);
 }
 
 static basin_status put_relation(basin_bundle *bundle, const basin_network *n,
                                  const basin_relation *r, basin_error *error) {
     char key[KEY];
-    BASIN_TRY(make_key(key, "row", ".", r, error));
+    BASIN_TRY(make_key(key, "row", ".", r->name, error));
     BASIN_TRY(basin_bundle_put(bundle, key, r->row, BASIN_I64, BASIN_SHAPE(n->nodes + 1), error));
-    BASIN_TRY(make_key(key, "col", ".", r, error));
+    BASIN_TRY(make_key(key, "col", ".", r->name, error));
     BASIN_TRY(basin_bundle_put(bundle, key, r->col, BASIN_I32, BASIN_SHAPE(r->edges), error));
     if (!r->fact) return BASIN_OK;
-    BASIN_TRY(make_key(key, "fact", ".", r, error));
+    BASIN_TRY(make_key(key, "fact", ".", r->name, error));
     return basin_bundle_put(bundle, key, r->fact, BASIN_F32, BASIN_SHAPE(r->edges, n->facts.count),
                             error);
 }
 
-/* Edges [E, 2], of an undirected network each once, and their facts [E, facts]. */
+/* Edges [E, 2], of an undirected network each once. */
 static basin_status put_edges(basin_bundle *bundle, const basin_network *n, const basin_relation *r,
                               basin_error *error) {
-    const char *mark = strcmp(r->name, "homo") != 0 ? "_" : "";
+    bool homo = !strcmp(r->name, "homo");
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor pairs = {0};
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor facts = {0};
-    int64_t count = 0, F = r->fact ? n->facts.count : 0;
+    int64_t count = 0;
     char key[KEY];
     for (int64_t v = 0; v < n->nodes; v++)
         for (int64_t e = r->row[v]; e < r->row[v + 1]; e++) count += n->directed || r->col[e] <= v;
     BASIN_TRY(basin_tensor_new(&pairs, BASIN_I32, BASIN_SHAPE(count, 2), error));
-    BASIN_TRY(basin_tensor_new(&facts, BASIN_F32, BASIN_SHAPE(count, F), error));
     int32_t *edge = pairs.data;
-    float *fact = facts.data;
     for (int64_t v = 0; v < n->nodes; v++)
-        for (int64_t e = r->row[v]; e < r->row[v + 1]; e++) {
-            if (!n->directed && r->col[e] > v) continue;
-            *edge++ = r->col[e], *edge++ = (int32_t)v;
-            for (int64_t f = 0; f < F; f++) *fact++ = r->fact[e * F + f];
-        }
-    BASIN_TRY(make_key(key, "edges", mark, r, error));
-    BASIN_TRY(basin_bundle_add(bundle, key, &pairs, error));
-    if (!F) return BASIN_OK;
-    BASIN_TRY(make_key(key, "fact", mark, r, error));
-    return basin_bundle_add(bundle, key, &facts, error);
+        for (int64_t e = r->row[v]; e < r->row[v + 1]; e++)
+            if (n->directed || r->col[e] <= v) *edge++ = r->col[e], *edge++ = (int32_t)v;
+    BASIN_TRY(make_key(key, "edges", homo ? "" : "_", homo ? "" : r->name, error));
+    return basin_bundle_add(bundle, key, &pairs, error);
 }
 
 basin_status basin_network_file_put(basin_bundle *bundle, const basin_network *network,
@@ -263,8 +241,12 @@ basin_status basin_network_file_put(basin_bundle *bundle, const basin_network *n
 
 static basin_status put_npz(basin_bundle *bundle, const basin_network *network,
                             basin_error *error) {
+    if (network->facts.count)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: its edges carry amounts, times or kinds, which npz does not hold; "
+                          "expected NAME.basin, or tables without these columns (drop)",
+                          network->path);
     BASIN_TRY(put_nodes(bundle, network, error));
-    if (network->facts.count) BASIN_TRY(put_schema(bundle, network->schema, true, error));
     for (int r = 0; r < network->relations; r++)
         BASIN_TRY(put_edges(bundle, network, &network->relation[r], error));
     return BASIN_OK;

@@ -532,11 +532,22 @@ static int64_t find_bad_node(const void *context, int64_t first, int64_t last) {
     return last;
 }
 
+static basin_status check_facts(const basin_network *n, const basin_relation *r,
+                                basin_error *error) {
+    int64_t count = r->fact ? r->edges * n->facts.count : 0;
+    int64_t bad = basin_parallel_find(find_no_number, r->fact, count, 0);
+    if (bad == count) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_FILE,
+                      "%s: edge %" PRId64 " of '%s' carries %g for %s, expected a number", n->path,
+                      bad / n->facts.count, r->name, (double)r->fact[bad],
+                      n->facts.name.text + n->facts.name.at[bad % n->facts.count]);
+}
+
 basin_status basin_network_check_relation(const basin_network *n, const basin_relation *r,
                                           int64_t keys, bool sorted, basin_error *error) {
     checked c = {r, keys, sorted};
     int64_t bad = basin_parallel_find(find_bad_node, &c, n->nodes, 4096);
-    if (bad == n->nodes) return BASIN_OK;
+    if (bad == n->nodes) return check_facts(n, r, error);
     for (int64_t i = 0; i < n->nodes; i++)
         if (is_bad_row(r, i))
             return basin_fail(error, BASIN_BAD_FILE,
@@ -552,17 +563,6 @@ basin_status basin_network_check_relation(const basin_network *n, const basin_re
     return basin_fail(error, BASIN_BAD_FILE,
                       "%s: the neighbours of node %" PRId64 " in '%s' are not in ascending order",
                       n->path, bad, r->name);
-}
-
-static basin_status check_facts(const basin_network *n, const basin_relation *r,
-                                basin_error *error) {
-    int64_t count = r->fact ? r->edges * n->facts.count : 0;
-    int64_t bad = basin_parallel_find(find_no_number, r->fact, count, 0);
-    if (bad == count) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE,
-                      "%s: edge %" PRId64 " of '%s' carries %g for %s, expected a number", n->path,
-                      bad / n->facts.count, r->name, (double)r->fact[bad],
-                      n->facts.name.text + n->facts.name.at[bad % n->facts.count]);
 }
 
 static basin_status check_names(const basin_network *n, const basin_names *names, const char *what,
@@ -608,11 +608,9 @@ basin_status basin_network_check_nodes(const basin_network *network, basin_error
 }
 
 basin_status basin_network_check_tables(const basin_network *network, basin_error *error) {
-    for (int r = 0; r < network->relations; r++) {
-        const basin_relation *relation = &network->relation[r];
-        BASIN_TRY(basin_network_check_relation(network, relation, network->nodes, true, error));
-        BASIN_TRY(check_facts(network, relation, error));
-    }
+    for (int r = 0; r < network->relations; r++)
+        BASIN_TRY(basin_network_check_relation(network, &network->relation[r], network->nodes, true,
+                                               error));
     return basin_network_check_nodes(network, error);
 }
 

@@ -423,11 +423,10 @@ void basin_relation_merge_facts(basin_relation *to, const basin_relation *from, 
 basin_status basin_relation_copy_facts(basin_relation *part, const basin_relation *whole,
                                        const int64_t *node /* [nodes] of the whole */,
                                        int64_t nodes, const basin_facts *facts, basin_error *error);
-/* Adds rows of edges to the facts of a relation: [edges, facts], or NULL for those of `cell`. The
- * latest row goes by `time` (double: a float of days has no minutes), or NULL; the order of rows
- * has no effect. */
+/* Adds rows of edges, as cells of the schema, to the facts of a relation. The latest row goes by
+ * `time` (double: a float of days has no minutes), or NULL; the order of rows has no effect. */
 basin_status basin_network_add_facts(basin_network *network, basin_relation *relation,
-                                     const basin_edges *edges, const float *fact, const float *cell,
+                                     const basin_edges *edges, const float *cell,
                                      const double *time /* [edges] */, basin_error *error);
 
 /* Adds an empty relation of that name; unique names only. */

@@ -5,8 +5,6 @@
  *     edges_NAME [E, 2]      the relation NAME
  *     edge.COLUMN [E]        what edges carry, a number each; edge_NAME.COLUMN of edges_NAME. All
  *                            relations have the same columns
- *     schema U8, fact [E, facts], fact_NAME   what a network that was written as npz had of columns
- *                            and of facts that its edges add up to; in place of edge.COLUMN
  *     labelled [N]           0 where the label does not count
  *     train_mask(s), val_mask(s), test_mask(s) [N] or [splits, N]
  *
@@ -92,33 +90,8 @@ static basin_status add_facts(basin_network *n, const basin_bundle *bundle, cons
     BASIN_SCRATCH_RAW(double, time, edges->count, "facts", error);
     for (size_t c = 0; c < cells; c++)
         BASIN_TRY(read_column(cell, time, n, bundle, key, c, edges->count, error));
-    return basin_network_add_facts(n, &n->relation[n->relations - 1], edges, NULL, cell,
+    return basin_network_add_facts(n, &n->relation[n->relations - 1], edges, cell,
                                    n->facts.time < 0 ? NULL : time, error);
-}
-
-/* Facts that were written with the schema: of an undirected edge once. */
-static basin_status take_facts(basin_network *n, const basin_bundle *bundle, const char *key,
-                               const basin_edges *edges, basin_error *error) {
-    char name[300];
-    const basin_tensor *t;
-    basin_shape shape = BASIN_SHAPE(edges->count, n->facts.count);
-    snprintf(name, sizeof name, "fact%.280s", key + strlen("edges"));
-    BASIN_TRY(basin_bundle_expect(&t, bundle, name, BASIN_F32, shape, error));
-    if (basin_tensor_first_bad(t) >= 0)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: %s holds NaN or infinity", n->path, name);
-    return basin_network_add_facts(n, &n->relation[n->relations - 1], edges, t->data, NULL, NULL,
-                                   error);
-}
-
-/* A schema that was written, and the names of features that it has. */
-static basin_status read_schema(basin_network *n, const basin_bundle *bundle, basin_error *error) {
-    const basin_tensor *t = basin_bundle_find(bundle, "schema");
-    if (!t || t->dtype != BASIN_U8 || t->shape.rank != 1) return BASIN_OK;
-    BASIN_SCRATCH(char, text, t->shape.dim[0] + 1, "a schema", error);
-    memcpy(text, t->data, (size_t)t->shape.dim[0]);
-    BASIN_TRY(basin_schema_read(&n->schema, text, n->features, n->path, error));
-    if (n->schema->named) BASIN_TRY(basin_schema_names(&n->column, n->schema, error));
-    return basin_schema_facts(&n->facts, n->schema, error);
 }
 
 /* ---- edges ---- */
@@ -143,11 +116,9 @@ static basin_status add_edges(basin_network *n, const char *key, const char *nam
                          .dtype = t->dtype,
                          .stride = 2,
                          .count = t->shape.dim[0]};
-    bool written = basin_bundle_find(bundle, "schema");
-    if (!n->relations && !written) BASIN_TRY(list_columns(n, bundle, key, error));
+    if (!n->relations) BASIN_TRY(list_columns(n, bundle, key, error));
     BASIN_TRY(basin_network_add_relation(n, name, &edges, o, error));
-    if (!n->facts.count) return BASIN_OK;
-    return (written ? take_facts : add_facts)(n, bundle, key, &edges, error);
+    return n->facts.count ? add_facts(n, bundle, key, &edges, error) : BASIN_OK;
 }
 
 static basin_status add_relations(basin_network *n, const basin_bundle *bundle,
@@ -196,13 +167,13 @@ static basin_status add_masks(basin_network *n, const basin_bundle *bundle, basi
 /* ---- what is left ---- */
 
 static bool is_read(const basin_network *n, const basin_bundle *bundle, const char *name) {
-    static const char *const fixed[] = {"x",        "node_features", "y",          "node_labels",
-                                        "labelled", "schema",        "train_mask", "train_masks",
-                                        "val_mask", "val_masks",     "test_mask",  "test_masks",
-                                        "edges",    "fact",          NULL};
+    static const char *const fixed[] = {"x",         "node_features", "y",           "node_labels",
+                                        "labelled",  "train_mask",    "train_masks", "val_mask",
+                                        "val_masks", "test_mask",     "test_masks",  "edges",
+                                        NULL};
     for (const char *const *one = fixed; *one; one++)
         if (!strcmp(name, *one)) return true;
-    if (!strncmp(name, "edges_", 6) || !strncmp(name, "fact_", 5)) return true;
+    if (!strncmp(name, "edges_", 6)) return true;
     for (size_t i = 0; i < basin_bundle_count(bundle); i++) {
         const char *edges = basin_bundle_name(bundle, i), *column;
         if (strncmp(edges, "edges", 5) != 0 || !(column = column_of(name, edges))) continue;
@@ -233,7 +204,6 @@ basin_status basin_network_npz_read(basin_network **network, const basin_bundle 
                           basin_bundle_path(bundle));
     BASIN_TRY(basin_network_new(&n, basin_bundle_path(bundle), one->shape.dim[0], error));
     if (x) BASIN_TRY(basin_network_set_features(n, x, o, error));
-    BASIN_TRY(read_schema(n, bundle, error));
     BASIN_TRY(add_labels(n, bundle, o, error));
     BASIN_TRY(add_masks(n, bundle, error));
     BASIN_TRY(add_relations(n, bundle, o, error));

@@ -134,6 +134,39 @@ TEST(files_bring_back_the_parts) {
     basin_parts_close(made);
 }
 
+/* What edges carry goes with them, into files too, and so does the latest time. */
+TEST(parts_keep_what_edges_carry) {
+    static const char table[] =
+        "src,dst,amount,day\na,b,10,3\nb,a,5,1\nb,c,7,5\nd,c,2,4\nc,a,1,2\n";
+    basin_csv_source source = {.path = "t.csv", .data = table, .size = sizeof table - 1};
+    basin_network_options o = {.table = &(basin_table_options){.time = "day"}};
+    BASIN_AT_EXIT(free_network) basin_network *n = NULL;
+    char folder[PATH_TEXT];
+    basin_cut_spec spec = {.parts = 2, .method = "range"};
+    basin_cut_report report;
+    basin_parts *p[2];
+    assert_ok(basin_network_csv_read(&n, &source, 1, &o, &failure));
+    assert_ok(basin_network_finish(n, &o, &failure));
+    p[0] = cut(n, 2, "range");
+    assert_ok(basin_network_cut(&report, folder_path(folder, state, "facts"), n, &spec, &failure));
+    assert_ok(basin_parts_open(&p[1], folder, NULL, &failure));
+    for (int i = 0; i < 4; i++) {
+        const basin_network *own = p[i / 2]->part[i % 2]->network;
+        const basin_relation *a = &own->relation[0], *b = &n->relation[0];
+        int64_t F = n->facts.count;
+        assert_int_equal(own->facts.count, F);
+        assert_true(own->facts.now == 5 && basin_parts_face(p[i / 2])->facts.now == 5);
+        for (int64_t k = 0; k < own->nodes; k++)
+            assert_memory_equal(a->fact + a->row[k] * F, b->fact + b->row[own->origin[k]] * F,
+                                (size_t)((a->row[k + 1] - a->row[k]) * F) * sizeof *a->fact);
+    }
+    basin_parts_close(p[0]);
+    basin_parts_close(p[1]);
+    n->directed = true;
+    assert_failure(basin_network_cut(&report, folder, n, &spec, &failure), BASIN_UNSUPPORTED,
+                   "t.csv: is directed");
+}
+
 TEST(parts_of_two_cuts_are_refused) {
     char folder[PATH_TEXT], other[PATH_TEXT], from[PATH_TEXT + 20], to[PATH_TEXT + 20];
     BASIN_AT_EXIT(free_network) basin_network *n = fraud(90, 3);

@@ -200,13 +200,12 @@ basin_status basin_partition_new(basin_partition **cut, const basin_network *net
     int64_t N = network->nodes;
     *cut = NULL;
     BASIN_TRY(check_spec(spec, network, error));
-    if (network->facts.count)
-        return basin_fail(
-            error, BASIN_UNSUPPORTED,
-            "%s: its edges carry facts (amounts, times, kinds), which parts do not "
-            "keep; expected facts none or sampling neighbours in training, or a graph from "
-            "whose tables these columns were dropped",
-            network->path);
+    if (network->facts.count && network->directed)
+        return basin_fail(error, BASIN_UNSUPPORTED,
+                          "%s: is directed and its edges carry amounts, times or kinds, which a "
+                          "part sees at one end only; expected facts none, sampling neighbours, or "
+                          "edges without a direction",
+                          network->path);
     BASIN_TRY(BASIN_NEW(&c, 1, "a cut", error));
     c->network = network, c->parts = spec->parts;
     c->words = ((size_t)spec->parts + 63) / 64;

@@ -64,6 +64,11 @@ static basin_status take_relation(const taking *t, basin_network *to, const basi
     relation->edges = relation->row[t->nodes];
     BASIN_TRY(BASIN_NEW_RAW(&relation->col, relation->edges, "a network", error));
     int32_t *col = relation->col;
+    int64_t F = to->facts.count;
+    BASIN_TRY(basin_relation_alloc_facts(relation, &to->facts, error));
+    for (int64_t i = 0; i < t->nodes && F; i++)
+        memcpy(relation->fact + relation->row[i] * F, from->fact + from->row[t->node[i]] * F,
+               (size_t)((relation->row[i + 1] - relation->row[i]) * F) * sizeof *from->fact);
     for (int64_t i = 0; i < t->nodes; i++)
         for (int64_t e = from->row[t->node[i]]; e < from->row[t->node[i] + 1]; e++) {
             int32_t j = from->col[e];
@@ -83,6 +88,7 @@ static basin_status take(taking *t, basin_error *error) {
     BASIN_TRY(list_halo(t, error));
     BASIN_TRY(basin_network_copy_head(*to, n, error));
     BASIN_TRY(basin_network_copy_nodes(*to, n, t->node, error));
+    BASIN_TRY(basin_facts_copy(&(*to)->facts, &n->facts, error));
     memcpy((*to)->origin, t->node, (size_t)t->nodes * sizeof *t->node);
     for (int r = 0; r < n->relations; r++) BASIN_TRY(take_relation(t, *to, &n->relation[r], error));
     return BASIN_OK;
@@ -145,6 +151,8 @@ static basin_status put_meta(basin_bundle *bundle, const basin_part *part, basin
         snprintf(text, sizeof text, "%" PRId64, number[i].value);
         BASIN_TRY(basin_bundle_meta_set(bundle, number[i].key, text, error));
     }
+    basin_real_print(text, sizeof text, 17, part->network->facts.now);
+    BASIN_TRY(basin_bundle_meta_set(bundle, "now", text, error));
     snprintf(text, sizeof text, "%016" PRIx64, part->stamp);
     return basin_bundle_meta_set(bundle, "stamp", text, error);
 }
@@ -209,6 +217,9 @@ static basin_status fill(basin_part *part, const basin_bundle *bundle, basin_err
     BASIN_TRY(basin_bundle_expect(&halo_at, bundle, "halo_at", BASIN_I64, begins, error));
     BASIN_TRY(basin_bundle_expect(&send_at, bundle, "send_at", BASIN_I64, begins, error));
     BASIN_TRY(basin_bundle_expect(&send, bundle, "send", BASIN_I32, BASIN_SHAPE(-1), error));
+    if (part->network->facts.count)
+        BASIN_TRY(
+            basin_bundle_number(&part->network->facts.now, bundle, "now", -1e300, 1e300, error));
     part->network->origin = node->data;
     part->halo_at = halo_at->data, part->send_at = send_at->data, part->send = send->data;
     part->halo = part->halo_at[part->parts];

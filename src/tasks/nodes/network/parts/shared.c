@@ -341,6 +341,7 @@ static basin_status make_face(basin_parts *p, basin_error *error) {
     BASIN_TRY(basin_network_new(&p->face, n->path, p->part[0]->total, error));
     p->face->parts = p;
     BASIN_TRY(basin_network_copy_head(p->face, n, error));
+    BASIN_TRY(basin_facts_copy(&p->face->facts, &n->facts, error));
     for (int r = 0; r < n->relations; r++) {
         basin_relation *relation;
         BASIN_TRY(basin_network_new_relation(&relation, p->face, n->relation[r].name, error));
