@@ -327,7 +327,6 @@ typedef struct cv_options {
     basin_graph_reading reading;
     const char *protocol;
     int64_t repeats, folds, jobs;
-    bool no_baselines;
 } cv_options;
 #define OPTIONS cv_options
 
@@ -344,7 +343,6 @@ static const basin_option cv_table[] = {
     BASIN_INTEGER(reading.fold, "fold", "N", 0, 1 << 20, .needs = "protocol=held-out",
                   .more = true),
     BASIN_INTEGER(jobs, "jobs", "N", 0, 1024, .more = true),
-    BASIN_FLAG(no_baselines, "no-baselines", .more = true),
     BASIN_OPTIONS_START("default"),
     BASIN_OPTION_BACKEND,
     BASIN_OPTION_PRODUCTS,
@@ -357,10 +355,9 @@ typedef struct job {
     bool paper; /* the protocol */
     int64_t seed, members;
     basin_graphset set;
-    int64_t folds;                          /* of a repeat */
-    basin_graphs_cv_result *result;         /* [repeats, folds] */
-    basin_graphs_baseline_result *baseline; /* [repeats, folds]; NULL: none */
-    basin_splits splits;                    /* each run is a repeat, each figure that of a fold */
+    int64_t folds;                  /* of a repeat */
+    basin_graphs_cv_result *result; /* [repeats, folds] */
+    basin_splits splits;            /* each run is a repeat, each figure that of a fold */
 } job;
 
 static const double INNER = 0.1; /* of the other folds, which chooses the epoch */
@@ -383,7 +380,6 @@ static basin_status reserve(job *j, int64_t folds, basin_error *error) {
     int64_t count = j->o->repeats * folds;
     if (j->result) return BASIN_OK;
     j->folds = folds;
-    if (!j->o->no_baselines) BASIN_TRY(BASIN_NEW(&j->baseline, count, "baselines", error));
     BASIN_TRY(BASIN_NEW(&j->splits.value, count, "folds", error));
     return BASIN_NEW(&j->result, count, "folds", error);
 }
@@ -405,27 +401,15 @@ static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
     return BASIN_OK;
 }
 
-/* The baselines of the folds that were run. */
-static basin_status run_baselines(job *j, int64_t repeat, const basin_folds *folds,
-                                  basin_error *error) {
-    int64_t first = repeat * j->folds;
-    for (int64_t f = 0; j->baseline && f < j->folds; f++)
-        if (j->result[first + f].done)
-            BASIN_TRY(
-                basin_graphs_baseline(&j->baseline[first + f], &j->set, &folds->fold[f], error));
-    return BASIN_OK;
-}
-
 static basin_status run_repeat(void *context, int64_t repeat, basin_error *error) {
     job *j = context;
     BASIN_AT_EXIT(basin_folds_free) basin_folds folds = {0};
     BASIN_TRY(make_folds(&folds, j, repeat, error));
     BASIN_TRY(reserve(j, folds.folds, error));
-    BASIN_TRY(run_folds(j, repeat, &folds, error));
-    return run_baselines(j, repeat, &folds, error);
+    return run_folds(j, repeat, &folds, error);
 }
 
-enum { TEST, VALIDATION, CONSTANT, MEMORY }; /* the rows; the last two are baselines */
+enum { TEST, VALIDATION, MEMORY }; /* the rows */
 
 /* The score of a fold, if it was run and has one. */
 static bool figure(double *value, const void *context, int row, const char *measure, int64_t f) {
@@ -434,10 +418,9 @@ static bool figure(double *value, const void *context, int row, const char *meas
     const basin_graphs_cv_result *r = &j->result[f];
     const basin_graphs_measures *m = row == TEST         ? &r->test
                                      : row == VALIDATION ? &r->validation
-                                     : row == CONSTANT   ? &j->baseline[f].constant
-                                                         : &j->baseline[f].memory;
+                                                         : &r->memory_only;
     *value = basin_graph_score(&j->set, m);
-    return r->done && (row != VALIDATION || r->validations) && !isnan(*value);
+    return r->done && (row != VALIDATION || r->validations) && !isnan(m->merit) && !isnan(*value);
 }
 
 /* The spread over `count` repeats. */
@@ -477,23 +460,6 @@ static const basin_field fold_fields[] = {F(trains, "train_graphs|train"),
                                           {0}};
 #undef F
 
-static void put_baselines(basin_record *r, const job *j) {
-    basin_record_table(r, "baselines",
-                       j->paper ? "baselines, on the training graphs:" : "baselines:");
-    for (int i = 0; i < 2; i++) {
-        if (!j->baseline->name[i]) continue;
-        basin_spread s = spread_of(j, CONSTANT + i, 0, j->o->repeats);
-        if (s.deviation < 1e-9 * fabs(s.mean)) s.deviation = 0; /* equal except for rounding */
-        basin_record_row(r);
-        basin_record_text(r, "name", j->baseline->name[i]);
-        basin_record_fields(r,
-                            j->paper ? "training_mean|mean=%.4g;training_deviation|deviation=%.4g"
-                                     : "test_mean|mean=%.4g;test_deviation|deviation=%.4g",
-                            s.mean, s.deviation);
-    }
-    basin_record_end(r);
-}
-
 static void put_fold(basin_record *r, const job *j, int64_t number) {
     const basin_graphs_cv_result *f = &j->result[number];
     basin_record_row(r);
@@ -511,6 +477,7 @@ static void put_fold(basin_record *r, const job *j, int64_t number) {
 static void put_statistics(basin_record *r, const job *j) {
     basin_spread s = spread_of(j, TEST, 0, j->o->repeats);
     basin_spread v = spread_of(j, VALIDATION, 0, j->o->repeats);
+    basin_spread m = spread_of(j, MEMORY, 0, j->o->repeats);
     s.interval[0] = fmax(s.interval[0], 0); /* as no score is below 0, or above 1 or 100 % */
     if (j->set.task != BASIN_GRAPHS_VALUES || j->set.binary)
         s.interval[1] = fmin(s.interval[1], is_ranked(&j->set) ? 1 : 100);
@@ -523,6 +490,9 @@ static void put_statistics(basin_record *r, const job *j) {
     if (v.count) /* else there were too few graphs to set any aside */
         basin_record_number(r, "validation_mean", "%.4g", v.mean);
     if (v.count > 1) basin_record_number(r, "validation_deviation", "%.4g", v.deviation);
+    if (m.count)
+        basin_record_number(r, "memory_mean|the memory by itself, test mean", "%.4g", m.mean);
+    if (m.count > 1) basin_record_number(r, "memory_deviation", "%.4g", m.deviation);
 }
 
 /* All measures, means over the test folds that have them. */
@@ -579,7 +549,6 @@ static void put_cv(basin_record *r, const void *context) {
                           : basin_graph_score_name(&j->set));
     put_statistics(r, j);
     put_means(r, j);
-    if (j->baseline) put_baselines(r, j);
     basin_record_table(r, "folds", NULL);
     for (int64_t f = 0; f < o->repeats * j->folds; f++)
         if (j->result[f].done) put_fold(r, j, f);
@@ -616,7 +585,7 @@ static basin_status cross_validate(void *context, basin_error *error) {
 
 static void close_cv(void *context) {
     job *j = context;
-    BASIN_FREE(j->result, j->baseline, j->splits.value);
+    BASIN_FREE(j->result, j->splits.value);
     basin_graphset_free(&j->set);
 }
 

@@ -242,6 +242,8 @@ typedef struct basin_graphs_cv_result {
     int64_t trains, validations, tests; /* graphs */
     int64_t epochs, best_epoch;         /* of the first member */
     basin_graphs_measures validation, test;
+    basin_graphs_measures memory_only; /* of the memory by itself on the test graphs, which also has
+                                          those for validation; without a memory its merit is NaN */
     double seconds, epoch_seconds;
     int64_t memory; /* bytes of the training plan */
 } basin_graphs_cv_result;
@@ -255,18 +257,6 @@ BASIN_API basin_status basin_graphs_cross_validate(basin_graphs_cv_result *resul
                                                    const basin_folds *folds,
                                                    const basin_graphs_cv_options *spec,
                                                    basin_error *error);
-/* Baselines for a fold, fitted to its training graphs and tested on its test graphs. */
-typedef struct basin_graphs_baseline_result {
-    basin_graphs_measures constant; /* the most common class, the mean of each value */
-    /* Kernel ridge regression on counted neighbourhoods, the model's memory by itself; it also has
-     * the validation graphs. For graphs whose nodes have labels, not for classes of nodes. */
-    basin_graphs_measures memory;
-    const char *name[2]; /* of the two; NULL: the set has no such baseline */
-} basin_graphs_baseline_result;
-
-BASIN_API basin_status basin_graphs_baseline(basin_graphs_baseline_result *result,
-                                             const basin_graphset *set, const basin_fold *fold,
-                                             basin_error *error);
 
 #ifdef __cplusplus
 }

@@ -67,9 +67,8 @@ typedef struct basin_graphset {
                           a table; or NULL */
     char *note;        /* lines on what was left out or not used; or NULL */
     /* What a model adds; zeros in a set that was read: */
-    int64_t edge_walks; /* how many edge attributes, at the end, are walks along the edges */
-    bool wide;         /* among the edges are pairs of nodes further apart, whose first walk is 0 */
-    int64_t max_nodes; /* only the first nodes of a graph; 0: all */
+    int64_t edge_walks;  /* how many edge attributes, at the end, are walks along the edges */
+    int64_t max_nodes;   /* only the first nodes of a graph; 0: all */
     double edge_dropout; /* in training, of pairs of nodes */
     basin_bundle *file;  /* what the arrays lie in; NULL where the set owns them */
 } basin_graphset;

@@ -181,9 +181,16 @@ static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t n
         for (int64_t i = 0; i < rows && !values; i++)
             basin_graphs_softmax(given + i * m->classes, given + i * m->outputs, m->classes);
     }
-    return basin_graphs_calibration_measure(&result->test, work->given[2],
-                                            near ? nearest + f->count[1] : NULL, set, f->item[2],
-                                            f->count[2], m, 0, error);
+    BASIN_TRY(basin_graphs_calibration_measure(&result->test, work->given[2],
+                                               near ? nearest + f->count[1] : NULL, set, f->item[2],
+                                               f->count[2], m, 0, error));
+    result->memory_only.merit = NAN;
+    if (!near) return BASIN_OK;
+    m->near.share = 1;
+    BASIN_TRY(
+        basin_graphs_near_add(work->given[2], NULL, NULL, m, set, f->item[2], f->count[2], error));
+    return basin_graphs_measure(&result->memory_only, work->given[2], set, f->item[2], f->count[2],
+                                m->outputs, work->scale, error);
 }
 
 static basin_status measure_means(const pool *p, int64_t number, basin_error *error) {

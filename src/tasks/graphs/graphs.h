@@ -17,9 +17,6 @@
     X(INTEGER, walks, "K", 0, 1024, "Positions: return probabilities of walks of 1 to K steps.")   \
     X(INTEGER, edge_walks, "K", 0, 1024,                                                           \
       "Features of edges: walks of 2 to K + 1 steps from end to end.", .absent = "0")              \
-    X(INTEGER, reach, "HOPS", 1, 64,                                                               \
-      "Pairs of nodes up to HOPS apart attend, with walks of 1 to K steps; 1: only edges.",        \
-      .absent = "1", .needs = "edge_walks!=0")                                                     \
     X(SWITCH, cls_laplacian, "Eigenvectors of the graph with its CLS node, as published.",         \
       .needs = "eigenvectors!=0")                                                                  \
     X(SWITCH, cls_self, "Whether the CLS node attends to itself; in the paper no token does.",     \
@@ -220,9 +217,7 @@ basin_status basin_graphs_digest(uint64_t *digest, const basin_graphset *set,
 typedef struct basin_graphs_input {
     basin_graphset set;    /* borrows the caller's arrays but for these two */
     float *edge_attribute; /* own; NULL: the caller's */
-    int64_t *edge_start;   /* own, with the next two, where pairs are more than edges */
-    int32_t *edge, *edge_label;
-    int32_t *class_of; /* own; NULL: the caller's */
+    int32_t *class_of;     /* own; NULL: the caller's */
     basin_positions positions;
 } basin_graphs_input;
 

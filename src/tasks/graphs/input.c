@@ -143,24 +143,14 @@ basin_status basin_graphs_input_begin(basin_graphs_input *input,
                               "%s: graph %lld has more than %lld nodes: max_nodes would leave some "
                               "without a class",
                               set->name, (long long)g, (long long)settings->max_nodes);
-    bool wide = settings->reach > 1 && walks;
-    if (set->edge_walks == walks && !wide) return BASIN_OK;
+    if (set->edge_walks == walks) return BASIN_OK;
     if (set->edge_walks)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s has %lld walks along its edges and edge_walks is %lld; expected a "
                           "set without walks",
                           set->name, (long long)set->edge_walks, (long long)walks);
-    if (wide) {
-        BASIN_TRY(basin_graphset_widen(&input->set, set, settings->reach, first, count, error));
-        input->edge_start = input->set.edge_start;
-        input->edge = input->set.edge;
-        input->edge_label = input->set.edge_label;
-    }
-    BASIN_FREE_AT_EXIT float *narrow = wide ? input->set.edge_attribute : NULL;
-    BASIN_TRY(basin_graphset_edge_walks(&input->edge_attribute, set, &input->set, walks, first,
-                                        count, error));
+    BASIN_TRY(basin_graphset_edge_walks(&input->edge_attribute, set, walks, first, count, error));
     input->set.edge_attribute = input->edge_attribute;
-    input->set.wide = wide;
     input->set.edge_attributes += walks;
     input->set.edge_walks = walks;
     return BASIN_OK;
@@ -176,8 +166,7 @@ basin_status basin_graphs_input_place(basin_graphs_input *input,
 }
 
 void basin_graphs_input_free(basin_graphs_input *input) {
-    BASIN_FREE(input->edge_attribute, input->class_of, input->edge_start, input->edge,
-               input->edge_label);
+    BASIN_FREE(input->edge_attribute, input->class_of);
     basin_positions_free(&input->positions);
     *input = (basin_graphs_input){0};
 }

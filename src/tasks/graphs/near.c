@@ -28,10 +28,9 @@ static void list_neighbourhoods(int32_t *to, uint64_t *colour, const basin_graph
     for (int round = 0; round <= RADIUS; round++) {
         for (int64_t i = 0; i < n; i++) to[round * n + i] = (int32_t)(colour[i] >> 33), next[i] = 0;
         for (int64_t e = s->edge_start[g]; e < s->edge_start[g + 1]; e++)
-            if (basin_graphset_is_edge(s, e))
-                next[s->edge[2 * e]] += basin_hash_pair(
-                    colour[s->edge[2 * e + 1]],
-                    s->edge_labels ? (uint64_t)s->edge_label[e * s->edge_labels] : 0);
+            next[s->edge[2 * e]] +=
+                basin_hash_pair(colour[s->edge[2 * e + 1]],
+                                s->edge_labels ? (uint64_t)s->edge_label[e * s->edge_labels] : 0);
         for (int64_t i = 0; i < n; i++) colour[i] = basin_hash_pair(colour[i], next[i]);
     }
 }

@@ -101,17 +101,19 @@ TEST(copies_do_not_make_scores) {
     set.class_of = malloc(sizeof class_of);
     memcpy(set.class_of, class_of, sizeof class_of);
     assert_ok(basin_graphset_copies(copy, &set, &failure));
+    basin_graphs_settings values = world_settings();
+    values.near = true, values.epochs = 1;
+    basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
+    basin_graphs_cv_options spec = {.jobs = 1, .threads = 1};
     for (int together = 0; together < 2; together++) {
         basin_folds folds;
         basin_folds_options split = {.count = COPIES, .folds = FOLDS, .inner = 0.1};
         double auroc = 0;
         split.class_of = class_of, split.copy = together ? copy : NULL;
         assert_ok(basin_folds_new(&folds, &split, &failure));
-        for (int f = 0; f < FOLDS; f++) {
-            basin_graphs_baseline_result result;
-            assert_ok(basin_graphs_baseline(&result, &set, &folds.fold[f], &failure));
-            auroc += result.memory.auroc / FOLDS;
-        }
+        basin_graphs_cv_result result[FOLDS] = {{0}};
+        assert_ok(basin_graphs_cross_validate(result, &settings, &set, &folds, &spec, &failure));
+        for (int f = 0; f < FOLDS; f++) auroc += result[f].memory_only.auroc / FOLDS;
         assert_true(together ? fabs(auroc - 0.5) < 0.15 : auroc > 0.95);
         basin_folds_free(&folds);
     }

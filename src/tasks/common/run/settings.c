@@ -212,6 +212,7 @@ static const struct {
             {"reconstruct_all", "true"},
             {"best_of", "0"},
             {"best_of", "1"},
+            {"reach", "1"},
             {"tabular", "0"}};
 
 /* A setting that this version does not know may have gone; then its value must be the one above. */

@@ -109,11 +109,10 @@ void basin_graphset_features(float *to, const basin_graphset *set, const basin_g
     for (int64_t i = 0; i < n; i++, to += e->features) {
         int64_t from = edge, degree = 0;
         while (edge < set->edge_start[g + 1] && set->edge[2 * edge] == i) edge++;
-        for (int64_t k = from; k < edge; k++)
-            degree += basin_graphset_is_edge(set, k) && basin_graphset_inside(set, k, n);
+        for (int64_t k = from; k < edge; k++) degree += basin_graphset_inside(set, k, n);
         put_node(to, e, set, set->node_start[g] + i, degree);
         for (int64_t k = from; e->edge_sums && k < edge; k++)
-            if (basin_graphset_is_edge(set, k) && basin_graphset_inside(set, k, n))
+            if (basin_graphset_inside(set, k, n))
                 add_edge(to + e->features - e->edge_features, e, set, k, 0.25f);
     }
 }
@@ -307,7 +306,6 @@ static basin_status label_ranges(basin_label_column *column, const int32_t *labe
         for (int64_t i = 0; i < r->count; i++)
             for (int64_t n = r->start[r->graph[i]]; n < r->start[r->graph[i] + 1]; n++) {
                 int32_t value = label[n * columns + c];
-                if (value == BASIN_NO_LABEL) continue;
                 low = value < low ? value : low;
                 high = value > high ? value : high;
             }

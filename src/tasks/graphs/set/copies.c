@@ -41,9 +41,7 @@ static void colour_nodes(uint64_t *colour, const basin_graphset *s, int64_t g) {
     for (int round = 0; round < ROUNDS; round++) {
         memset(next, 0, (size_t)n * sizeof *next);
         for (int64_t e = s->edge_start[g]; e < s->edge_start[g + 1]; e++)
-            if (basin_graphset_is_edge(s, e))
-                next[s->edge[2 * e]] +=
-                    basin_hash_pair(colour[s->edge[2 * e + 1]], hash_edge(s, e));
+            next[s->edge[2 * e]] += basin_hash_pair(colour[s->edge[2 * e + 1]], hash_edge(s, e));
         for (int64_t i = 0; i < n; i++) colour[i] = basin_hash_pair(colour[i], next[i]);
     }
 }

@@ -46,22 +46,10 @@ basin_status basin_graphset_prints(int64_t *print, const basin_graphset *set, co
 basin_status basin_graphset_merge(int64_t *undecided, basin_graphset *set, const int64_t *copy,
                                   basin_error *error);
 
-/* The edge attributes of `pairs`, followed by walks along the edges of the set from end to end of
- * each pair, [edges, columns + walks]; only for graphs first .. first + count - 1, zeros for the
- * others. The caller frees them. `pairs` is the set, or a widened one of it. */
-basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set,
-                                       const basin_graphset *pairs, int64_t walks, int64_t first,
-                                       int64_t count, basin_error *error);
-/* All pairs of nodes up to `hops` edges apart as edges, of the same graphs; others have none. Pairs
- * that are not edges of the set have zeros for attributes and BASIN_NO_LABEL. The arrays of edges
- * are the caller's to free; the others are the set's. */
-basin_status basin_graphset_widen(basin_graphset *wide, const basin_graphset *set, int64_t hops,
-                                  int64_t first, int64_t count, basin_error *error);
-#define BASIN_NO_LABEL INT32_MIN
-static inline bool basin_graphset_is_edge(const basin_graphset *set, int64_t edge) {
-    return !set->wide ||
-           set->edge_attribute[(edge + 1) * set->edge_attributes - set->edge_walks] != 0;
-}
+/* The edge attributes, followed by walks along the edges, [edges, columns + walks]; only for graphs
+ * first .. first + count - 1, zeros for the others. The caller frees them. */
+basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set, int64_t walks,
+                                       int64_t first, int64_t count, basin_error *error);
 
 /* A packed set or ZINC, whichever the bundle holds; takes the bundle over. */
 basin_status basin_graphset_from_bundle(basin_graphset *set, basin_bundle *bundle, const char *path,

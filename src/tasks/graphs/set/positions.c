@@ -39,12 +39,11 @@ static basin_status compute_graph(const void *context, int64_t i, basin_error *e
     const int32_t *edge = set->edge + 2 * first;
     BASIN_FREE_AT_EXIT int32_t *own = NULL;
     basin_error why;
-    if (set->wide || set->max_nodes) { /* of the edges only */
+    if (set->max_nodes) {
         int64_t kept = 0;
         BASIN_TRY(BASIN_NEW_RAW(&own, 2 * edges, "positions of nodes", error));
         for (int64_t e = 0; e < edges; e++)
-            if (basin_graphset_is_edge(set, first + e) &&
-                basin_graphset_inside(set, first + e, nodes))
+            if (basin_graphset_inside(set, first + e, nodes))
                 memcpy(own + 2 * kept++, edge + 2 * e, 2 * sizeof *own);
         edge = own, edges = kept;
     }
@@ -278,7 +277,7 @@ basin_status basin_positions_of(float *value, const basin_position_options *o, i
 }
 
 /* Walks along edges: how much likelier than in the long run is a random walk from one end of an
- * edge at the other end after t = 2 .. K + 1 steps (of a pair further apart 1 .. K),
+ * edge at the other end after t = 2 .. K + 1 steps,
  *
  *     r_t(i, j) = (P^t)_ij / pi_j = E (S^t)_ij / sqrt(d_i d_j),   S = D^-1/2 A D^-1/2,
  *
@@ -292,16 +291,16 @@ enum { COLUMNS = 64 }; /* ends of walks that are followed at once, side by side 
  * are zeros. */
 typedef struct space {
     int64_t capacity;
-    int64_t *row, *pair_row; /* [n + 1] edges and pairs by the node they come from */
-    float *root;             /* [n] 1 / sqrt(degree) */
-    float *now, *next;       /* [n, COLUMNS] columns of a power of S */
-    int32_t *list;           /* [n] rows that walks to these columns can start from */
-    bool *listed;            /* [n] */
+    int64_t *row;      /* [n + 1] edges by the node they come from */
+    float *root;       /* [n] 1 / sqrt(degree) */
+    float *now, *next; /* [n, COLUMNS] columns of a power of S */
+    int32_t *list;     /* [n] rows that walks to these columns can start from */
+    bool *listed;      /* [n] */
     int64_t count;
 } space;
 
 static void space_free(space *s) {
-    BASIN_FREE(s->row, s->pair_row, s->root, s->now, s->next, s->list, s->listed);
+    BASIN_FREE(s->row, s->root, s->now, s->next, s->list, s->listed);
     *s = (space){0};
 }
 
@@ -310,14 +309,12 @@ static bool space_reserve(space *s, int64_t nodes) {
     space_free(s);
     size_t n = (size_t)nodes;
     s->row = basin_array_new(n + 1, sizeof *s->row);
-    s->pair_row = basin_array_new(n + 1, sizeof *s->pair_row);
     s->root = basin_array_new(n, sizeof *s->root);
     s->now = basin_zeros_new(n, COLUMNS * sizeof *s->now);
     s->next = basin_zeros_new(n, COLUMNS * sizeof *s->next);
     s->list = basin_array_new(n, sizeof *s->list);
     s->listed = basin_zeros_new(n, sizeof *s->listed);
-    if (!s->row || !s->pair_row || !s->root || !s->now || !s->next || !s->list || !s->listed)
-        return false;
+    if (!s->row || !s->root || !s->now || !s->next || !s->list || !s->listed) return false;
     s->capacity = nodes;
     return true;
 }
@@ -378,11 +375,6 @@ static void clear_rows(space *s) {
     }
 }
 
-typedef struct ends {
-    const int32_t *edge;
-    int64_t count;
-} ends;
-
 static bool goes_both_ways(const space *s, int64_t nodes, const int32_t *edge) {
     for (int64_t i = 0; i < nodes; i++)
         for (int64_t e = s->row[i]; e < s->row[i + 1]; e++) {
@@ -393,31 +385,30 @@ static bool goes_both_ways(const space *s, int64_t nodes, const int32_t *edge) {
     return true;
 }
 
-/* Columns `column` .. of value [pairs, width]: walks of `skip` + 1 steps and more. */
-static void walk_graph(float *value, int64_t width, int64_t walks, int64_t skip, space *s,
-                       int64_t nodes, ends edges, ends pairs) {
-    read_rows(s->row, nodes, edges.edge, edges.count);
-    read_rows(s->pair_row, nodes, pairs.edge, pairs.count);
+/* The last `walks` columns of value [edges, width]: walks of 2 steps and more. */
+static void walk_graph(float *value, int64_t width, int64_t walks, space *s, int64_t nodes,
+                       const int32_t *edge, int64_t edges) {
+    read_rows(s->row, nodes, edge, edges);
     for (int64_t i = 0; i < nodes; i++) {
         int64_t degree = s->row[i + 1] - s->row[i];
         s->root[i] = degree ? 1 / sqrtf((float)degree) : 1;
     }
-    bool all = nodes <= 8 * COLUMNS || !goes_both_ways(s, nodes, edges.edge);
+    bool all = nodes <= 8 * COLUMNS || !goes_both_ways(s, nodes, edge);
     for (int64_t first = 0; first < nodes; first += COLUMNS) {
         int64_t end = nodes - first < COLUMNS ? nodes : first + COLUMNS;
-        list_rows(s, nodes, edges.edge, first, end, walks + skip, all);
+        list_rows(s, nodes, edge, first, end, walks + 1, all);
         for (int64_t i = first; i < end; i++) s->now[i * COLUMNS + i - first] = 1;
-        for (int64_t t = 0; t < skip; t++) step(s, edges.edge);
+        step(s, edge);
         for (int64_t t = 0; t < walks; t++) {
-            step(s, edges.edge);
+            step(s, edge);
             for (int64_t r = 0; r < s->count; r++) {
                 int64_t i = s->list[r];
-                for (int64_t e = s->pair_row[i]; e < s->pair_row[i + 1]; e++) {
-                    int64_t j = pairs.edge[2 * e + 1];
-                    if (j < first || j >= end) continue;
-                    value[e * width + width - walks + t] = s->now[i * COLUMNS + j - first] *
-                                                           (float)edges.count * s->root[i] *
-                                                           s->root[j];
+                for (int64_t e = s->row[i]; e < s->row[i + 1]; e++) {
+                    int64_t j = edge[2 * e + 1];
+                    if (j >= first && j < end)
+                        value[e * width + width - walks + t] = s->now[i * COLUMNS + j - first] *
+                                                               (float)edges * s->root[i] *
+                                                               s->root[j];
                 }
             }
         }
@@ -426,114 +417,41 @@ static void walk_graph(float *value, int64_t width, int64_t walks, int64_t skip,
 }
 
 typedef struct walking {
-    float *value; /* [pairs, width] */
+    float *value; /* [edges, width] */
     int64_t width, walks;
-    const basin_graphset *set, *pairs;
+    const basin_graphset *set;
     int64_t start; /* graph */
 } walking;
 
 /* Returns the first graph that there was no memory for. */
 static int64_t walk_graphs(const void *context, int64_t begin, int64_t end) {
     const walking *w = context;
-    const basin_graphset *set = w->set, *wide = w->pairs;
+    const basin_graphset *set = w->set;
     int64_t done = begin;
     space s = {0};
     for (; done < end; done++) {
         int64_t g = w->start + done, nodes = set->node_start[g + 1] - set->node_start[g];
-        int64_t first = wide->edge_start[g];
-        ends edges = {set->edge + 2 * set->edge_start[g],
-                      set->edge_start[g + 1] - set->edge_start[g]};
-        ends pairs = {wide->edge + 2 * first, wide->edge_start[g + 1] - first};
-        if (!edges.count) continue; /* and perhaps no node */
+        int64_t first = set->edge_start[g], edges = set->edge_start[g + 1] - first;
+        if (!edges) continue; /* and perhaps no node */
         if (!space_reserve(&s, nodes)) break;
-        walk_graph(w->value + first * w->width, w->width, w->walks, set == wide, &s, nodes, edges,
-                   pairs);
+        walk_graph(w->value + first * w->width, w->width, w->walks, &s, nodes,
+                   set->edge + 2 * first, edges);
     }
     space_free(&s);
     return done;
 }
 
-basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set,
-                                       const basin_graphset *pairs, int64_t walks, int64_t first,
-                                       int64_t count, basin_error *error) {
+basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set, int64_t walks,
+                                       int64_t first, int64_t count, basin_error *error) {
     int64_t old = set->edge_attributes, width = old + walks;
-    float *all = *value = calloc((size_t)pairs->edges + 1, (size_t)width * sizeof *all);
-    walking w = {all, width, walks, set, pairs->edge == set->edge ? set : pairs, first};
+    float *all = *value = calloc((size_t)set->edges + 1, (size_t)width * sizeof *all);
+    walking w = {all, width, walks, set, first};
     if (!all || basin_parallel_find(walk_graphs, &w, count, 0) != count) {
         free(all);
         *value = NULL;
         return basin_fail_memory(error, "walks along edges");
     }
-    for (int64_t e = 0; e < pairs->edges && old; e++)
-        memcpy(all + e * width, pairs->edge_attribute + e * old, (size_t)old * sizeof *all);
-    return BASIN_OK;
-}
-
-/* ---- pairs further apart ---- */
-
-/* Appends the pairs of graph g; `list` and `seen` have room for its nodes. */
-static bool widen_graph(basin_graphset *wide, size_t *room, const basin_graphset *set, int64_t g,
-                        int64_t hops, space *s) {
-    const int32_t *edge = set->edge + 2 * set->edge_start[g];
-    int64_t nodes = set->node_start[g + 1] - set->node_start[g];
-    read_rows(s->row, nodes, edge, set->edge_start[g + 1] - set->edge_start[g]);
-    for (int64_t i = 0; i < nodes; i++) {
-        list_rows(s, nodes, edge, i, i + 1, hops, false);
-        if (!BASIN_RESERVE(&wide->edge, room, 2 * (wide->edges + s->count))) return false;
-        qsort(s->list, (size_t)s->count, sizeof *s->list, basin_compare_int32);
-        for (int64_t r = 0; r < s->count; r++) {
-            s->listed[s->list[r]] = false;
-            if (s->list[r] == i) continue;
-            wide->edge[2 * wide->edges] = (int32_t)i;
-            wide->edge[2 * wide->edges++ + 1] = s->list[r];
-        }
-    }
-    return true;
-}
-
-/* Columns of the edges of the set, which are among the pairs, in the same order. */
-static basin_status widen_columns(basin_graphset *wide, const basin_graphset *set, int64_t first,
-                                  int64_t count, basin_error *error) {
-    int64_t labels = set->edge_labels, columns = set->edge_attributes, pairs = wide->edges;
-    BASIN_TRY(BASIN_NEW_RAW(&wide->edge_label, labels * pairs, "pairs of nodes", error));
-    BASIN_TRY(BASIN_NEW(&wide->edge_attribute, columns * pairs, "pairs of nodes", error));
-    for (int64_t i = 0; i < labels * pairs; i++) wide->edge_label[i] = BASIN_NO_LABEL;
-    for (int64_t g = first; g < first + count; g++)
-        for (int64_t p = wide->edge_start[g], e = set->edge_start[g]; e < set->edge_start[g + 1];
-             p++) {
-            if (memcmp(wide->edge + 2 * p, set->edge + 2 * e, 2 * sizeof *set->edge)) continue;
-            for (int64_t c = 0; c < labels; c++)
-                wide->edge_label[p * labels + c] = set->edge_label[e * labels + c];
-            for (int64_t c = 0; c < columns; c++)
-                wide->edge_attribute[p * columns + c] = set->edge_attribute[e * columns + c];
-            e++;
-        }
-    return BASIN_OK;
-}
-
-static basin_status widen(basin_graphset *wide, const basin_graphset *set, int64_t hops,
-                          int64_t first, int64_t count, basin_error *error) {
-    BASIN_AT_EXIT(space_free) space s = {0};
-    size_t room = 0;
-    BASIN_TRY(BASIN_NEW(&wide->edge_start, set->graphs + 1, "pairs of nodes", error));
-    for (int64_t g = 0; g < set->graphs; g++) {
-        int64_t nodes = set->node_start[g + 1] - set->node_start[g];
-        bool own = g >= first && g < first + count;
-        if (own && nodes &&
-            (!space_reserve(&s, nodes) || !widen_graph(wide, &room, set, g, hops, &s)))
-            return basin_fail_memory(error, "pairs of nodes");
-        wide->edge_start[g + 1] = wide->edges;
-    }
-    return widen_columns(wide, set, first, count, error);
-}
-
-basin_status basin_graphset_widen(basin_graphset *wide, const basin_graphset *set, int64_t hops,
-                                  int64_t first, int64_t count, basin_error *error) {
-    *wide = *set;
-    wide->edges = 0, wide->edge_start = NULL;
-    wide->edge = wide->edge_label = NULL;
-    wide->edge_attribute = NULL;
-    BASIN_TRY_OR(widen(wide, set, hops, first, count, error),
-                 BASIN_FREE(wide->edge_start, wide->edge, wide->edge_label, wide->edge_attribute));
+    for (int64_t e = 0; e < set->edges && old; e++)
+        memcpy(all + e * width, set->edge_attribute + e * old, (size_t)old * sizeof *all);
     return BASIN_OK;
 }

@@ -131,39 +131,6 @@ TEST(standardised) {
     }
 }
 
-/* Pairs up to two hops apart: those of the powers, edges with what the set has of them, and others
- * with nothing but walks. */
-TEST_WITH(further_apart, folder_new, folder_remove) {
-    static double p[MOST * MOST];
-    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
-    basin_graphset wide;
-    float *value;
-    tiny_write(state, NULL, NULL);
-    assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
-    assert_ok(basin_graphset_widen(&wide, &set, 2, 0, set.graphs, &failure));
-    assert_ok(basin_graphset_edge_walks(&value, &set, &wide, 3, 0, set.graphs, &failure));
-    assert_int_equal(wide.edges, 6 + 10);
-    for (int t = 1; t <= 3; t++) { /* the path of four, its pairs 0-3 and 3-0 are too far apart */
-        power(p, &set, 1, t);
-        for (int64_t e = wide.edge_start[1]; e < wide.edge_start[2]; e++) {
-            int32_t i = wide.edge[2 * e], j = wide.edge[2 * e + 1];
-            double wanted = p[i * 4 + j] * 6 / degree(&set, 1, j);
-            assert_true(fabs((double)value[e * 4 + t] - wanted) < 1e-5 * (1 + wanted));
-        }
-    }
-    int64_t edge = 0;
-    basin_graphset seen = wide;
-    seen.edge_attribute = value, seen.edge_attributes = 4, seen.edge_walks = 3, seen.wide = true;
-    for (int64_t e = 0; e < wide.edges; e++) {
-        bool is = basin_graphset_is_edge(&seen, e);
-        assert_int_equal(wide.edge_label[e], is ? set.edge_label[edge] : BASIN_NO_LABEL);
-        assert_true(value[4 * e] == (is ? set.edge_attribute[edge] : 0));
-        edge += is;
-    }
-    assert_int_equal(edge, set.edges);
-    BASIN_FREE(wide.edge_start, wide.edge, wide.edge_label, wide.edge_attribute, value);
-}
-
 /* A large graph is followed by its parts: within a long chain walks are those of a short one. */
 TEST(long_chains) {
     enum { LONG = 1500, SHORT = 150 };

@@ -15,10 +15,7 @@ static basin_status scenario(void *context) {
     basin_position_options spec = {.vectors = 2, .walks = 2};
     basin_encoding_spec how = {.standardise = true, .degrees = 4};
     basin_status status = basin_graphset_read(&set, context, NULL, NULL);
-    if (!status) status = basin_graphset_edge_walks(&walks, &set, &set, 2, 0, set.graphs, NULL);
-    basin_graphset wide = {0};
-    if (!status) status = basin_graphset_widen(&wide, &set, 2, 0, set.graphs, NULL);
-    if (!status) BASIN_FREE(wide.edge_start, wide.edge, wide.edge_label, wide.edge_attribute);
+    if (!status) status = basin_graphset_edge_walks(&walks, &set, 2, 0, set.graphs, NULL);
     if (!status) status = basin_positions_new(&positions, &set, &spec, 0, set.graphs, NULL);
     if (!status) status = basin_graphset_encoding_new(&encoding, &set, graph, 3, &how, NULL);
     if (!status)

@@ -40,7 +40,7 @@ static inline void tiny_write(void **state, const char *name, const char *text) 
  * set's, unless it lies in a file: then free them. */
 static inline void add_walks(basin_graphset *set, int64_t walks, int64_t first, int64_t count) {
     float *value;
-    assert_ok(basin_graphset_edge_walks(&value, set, set, walks, first, count, &failure));
+    assert_ok(basin_graphset_edge_walks(&value, set, walks, first, count, &failure));
     if (!set->file) free(set->edge_attribute);
     set->edge_attribute = value;
     set->edge_attributes += walks;
