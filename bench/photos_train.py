@@ -1,90 +1,175 @@
 #!/usr/bin/env python3
 """Trains the model of photographs further for holes, in PyTorch on one GPU.
 
-    python3 bench/photos_train.py --from models/photos.safetensors --photos FOLDER --val FOLDER --out OUT --seconds 500
+    python3 bench/photographs.py DATA PARTS
+    python3 bench/photos_train.py pack PARTS/train photos.npz --size 192 --quality 38 --without bsds --at-most flowers=1200
+    python3 bench/photos_train.py pack PARTS/val val.npz --size 256 --quality 90
+    python3 bench/photos_train.py train --from models/photos.safetensors --photos photos.npz --val val.npz --out OUT --seconds 500
 
-Half of each batch loses one rectangle of 2 to 7 patches a side, the other half 100 of 196 patches at random, as in the
-paper. The hidden patches of a rectangle are not only MASK: with --guess their tokens are MASK + enc_w u, where u is the
-membrane from the rim, so that the descent starts from the smoothest picture and changes what it knows better. With
---rough a second map reads from the tokens at the end how rough each hidden patch is: sqrt(mean |gx| / 10) and
-sqrt(mean |gy| / 10), summed over colours, in levels of 255.
+Half of each batch loses one or two rectangles of 32 to 112 pixels a side (loss of their pixels, and of means over 8 x 8),
+the other half 100 of 196 patches at random, as in the paper. What differs from the shipped model's architecture:
 
-Prints the loss, and for --val the PSNR of 64 x 64 holes beside the membrane's. Weights are a running mean, as bfloat16.
+    tokens of patches that a rectangle touches begin as MASK + enc_w u + pos, u the patch with the membrane (the
+    harmonic surface from the rim) in the hole; other hidden ones as MASK + pos, as before
+    of a rectangle the picture is u + g hole_w + hole_b, g the tokens at the end; other patches are g dec_w + dec_b
+    g rough_w + rough_b is the texture of a patch: sqrt(mean |dx| / 10), sqrt(mean |dy| / 10), levels of 255 summed
+    over colours, of the picture and of the picture at half the size; of all patches, hidden ones by 1, others by 0.1
+
+hole_w and rough_w begin as zeros, so that step 0 is the membrane. Prints losses, and for --val the PSNR of 64 x 64 holes
+beside the membrane's. Weights are a running mean, as bfloat16; --seconds counts from the start of the process.
 """
+import time
+
+BEGIN = time.time()
+
 import argparse
 import glob
+import io
 import json
-import math
 import os
-import time
+import struct
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy
 import torch
+import torch._dynamo
 import torch.nn.functional as F
-from safetensors import safe_open
-from safetensors.torch import save_file
 
-SIZE, PATCH, ACROSS, STORED = 224, 16, 14, 256
+SIZE, PATCH, ACROSS = 224, 16, 14
+TOKENS, PADDED = 196, 200  # rows of 200 scores begin at multiples of 16 bytes
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+NEW = ("hole_w", "hole_b", "rough_w", "rough_b")
+
+
+# ---- files ----
+
+
+def pack(folder, to, size, quality, without, at_most):
+    """Photographs as WebP, `size` pixels on the short side, in one file."""
+    from PIL import Image
+
+    limit = dict(z.split("=") for z in at_most)
+    kinds = sorted(k for k in os.listdir(folder) if k not in without)
+    paths = [p for k in kinds for p in sorted(glob.glob(os.path.join(folder, k, "*.jpg")))[: int(limit.get(k, 10**9))]]
+
+    def one(path):
+        z = Image.open(path).convert("RGB")
+        width, height = z.size
+        side = min(width, height)
+        across, down = min(width, side * 4 // 3), min(height, side * 4 // 3)
+        box = (width - across) // 2, (height - down) // 2, (width + across) // 2, (height + down) // 2
+        z = z.resize((round(across * size / side), round(down * size / side)), Image.LANCZOS, box)
+        file = io.BytesIO()
+        z.save(file, "WEBP", quality=quality, method=6)
+        return numpy.frombuffer(file.getvalue(), numpy.uint8)
+
+    with ThreadPoolExecutor(2) as pool:
+        files = list(pool.map(one, paths))
+    numpy.savez(to, bytes=numpy.concatenate(files), ends=numpy.cumsum([len(f) for f in files]))
+    print(f"{len(files)} photographs, {sum(map(len, files)):,} bytes")
+
+
+def load(path, device, limit=None):
+    """Squares of the short side, two of what is wide: [count, 3, side, side]."""
+    from PIL import Image
+
+    packed = numpy.load(path)
+    files = numpy.split(packed["bytes"], packed["ends"][:-1])[:limit]
+
+    def read(file):
+        z = torch.from_numpy(numpy.array(Image.open(io.BytesIO(file.tobytes())).convert("RGB"))).permute(2, 0, 1)
+        side, room = min(z.shape[1:]), max(z.shape[1:]) - min(z.shape[1:])
+        return [z[:, at : at + side, :side] if z.shape[1] > side else z[:, :side, at : at + side]
+                for at in ((room // 2,) if room < 40 else (0, room))]
+
+    with ThreadPoolExecutor(16) as pool:
+        return torch.stack([z for zs in pool.map(read, files) for z in zs]).to(device)
+
+
+def load_weights(path):
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data = bytearray(file.read())
+    kinds = {"BF16": torch.bfloat16, "F32": torch.float32, "I64": torch.int64}
+    notes = header.pop("__metadata__", {})
+    return {name: torch.frombuffer(data[slice(*t["data_offsets"])], dtype=kinds[t["dtype"]]).reshape(t["shape"])
+            for name, t in header.items()}, notes
+
+
+def save_weights(path, named, header=()):
+    header, data = dict(header), b""
+    for name, p in named:
+        kind = "I64" if p.dtype == torch.int64 else "BF16"
+        z = p.detach().to(torch.int64 if kind == "I64" else torch.bfloat16).cpu().reshape(-1).view(torch.uint8).numpy().tobytes()
+        header[name] = {"dtype": kind, "shape": list(p.shape), "data_offsets": [len(data), len(data) + len(z)]}
+        data += z
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path + ".part", "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+    os.replace(path + ".part", path)
+
+
+def convert(weights, model, to, views, source):
+    """The model's file with trained weights, for `basin image export` to give it its digests."""
+    (tensors, notes), (new, _) = load_weights(model), load_weights(weights)
+    card = json.loads(notes["basin.card"])
+    card |= {"views": card["views"] + views, "from": card["from"] + "; then " + source}
+    card = {k: v for k, v in card.items() if k not in ("test_mse", "epochs", "date")}
+    notes = {"basin.model": notes["basin.model"], "basin.config": notes["basin.config"], "basin.card": json.dumps(card)}
+    tensors |= {k: v for k, v in new.items() if not k.startswith("rough")}
+    save_weights(to, tensors.items(), {"__metadata__": notes})
+
+
+# ---- the model: the paper's block, its force written out ----
+
+
+def norm(x, gamma, delta):
+    centred = x - x.mean(-1, keepdim=True)
+    return gamma * centred * torch.rsqrt(centred.square().mean(-1, keepdim=True) + 1e-5) + delta
+
+
+def descend(x, w, gamma, delta, block, row):
+    """One step. w: wk, wq and xi, [2 D + M, D]; block: -inf where a token may not look; row: 0 for tokens of padding."""
+    D = x.shape[-1]
+    h = norm(x, gamma, delta).to(w.dtype) @ w.T
+    k, q = (z.unflatten(-1, (-1, 64)).transpose(1, 2) for z in (h[..., :D], h[..., D : 2 * D]))
+    p = ((0.125 * (q @ k.mT).float() + block).softmax(-1) * row).to(w.dtype)
+    as_key, as_query = (z.transpose(1, 2).flatten(2) for z in (p.mT @ q, p @ k))
+    return x + 0.1 * (torch.cat((as_key, as_query, h[..., 2 * D :].relu()), -1) @ w).float()
 
 
 class Model(torch.nn.Module):
-    """The paper's block, its force written out; no token attends to itself."""
-
-    def __init__(self, tensors, rough):
+    def __init__(self, tensors, kind):
         super().__init__()
         for name in ("enc_w", "enc_b", "mask", "pos", "wk", "wq", "xi", "gamma", "delta", "dec_w", "dec_b"):
             self.register_parameter(name, torch.nn.Parameter(tensors[name].float()))
-        self.rough_w = torch.nn.Parameter(tensors.get("rough_w", torch.zeros(768, 2)).float())
-        self.rough_b = torch.nn.Parameter(tensors.get("rough_b", torch.ones(2)).float())
-        self.rough = rough
-        self.register_buffer("same", torch.eye(ACROSS * ACROSS, dtype=torch.bool))
+        D, P = self.enc_w.shape[1], self.enc_w.shape[0]
+        first = {"hole_w": torch.zeros(D, P), "hole_b": torch.zeros(P), "rough_w": torch.zeros(D, 4), "rough_b": torch.ones(4)}
+        for name in NEW:
+            self.register_parameter(name, torch.nn.Parameter(tensors.get(name, first[name]).float()))
+        self.kind, self.steps = kind, 12
+        block = torch.zeros(PADDED, PADDED).fill_diagonal_(-torch.inf)
+        block[:, TOKENS:] = -torch.inf
+        self.register_buffer("block", block)
+        self.register_buffer("row", (torch.arange(PADDED) < TOKENS).float()[:, None])
 
-    def norm(self, x):
-        x = x.float()
-        centred = x - x.mean(-1, keepdim=True)
-        return self.gamma * centred * torch.rsqrt(centred.square().mean(-1, keepdim=True) + 1e-5) + self.delta
+    def forward(self, patches, hidden, descend=descend):
+        """[B, N, P] with 0 or the guess in hidden patches, [B, N, 1] -> g [B, N, D]"""
+        seen = (patches.to(self.kind) @ self.enc_w.to(self.kind)).float()
+        x = seen + torch.where(hidden, self.mask, self.enc_b) + self.pos
+        x = F.pad(x, (0, 0, 0, PADDED - TOKENS))
+        w = torch.cat((self.wk.flatten(0, 1), self.wq.flatten(0, 1), self.xi)).to(self.kind)
+        for _ in range(self.steps):
+            x = descend(x, w, self.gamma, self.delta, self.block, self.row)
+        return norm(x[:, :TOKENS], self.gamma, self.delta)
 
-    def force(self, g):
-        H, Y, D = self.wk.shape
-        wk, wq = self.wk.reshape(H * Y, D), self.wq.reshape(H * Y, D)
-        k, q = ((g @ w.T).unflatten(-1, (H, Y)).transpose(1, 2) for w in (wk, wq))
-        scores = (Y**-0.5 * (q @ k.mT).float()).masked_fill(self.same, -torch.inf)
-        p = scores.softmax(-1).to(k.dtype)
-        as_query = (p @ k).transpose(1, 2).flatten(2) @ wq
-        as_key = (p.mT @ q).transpose(1, 2).flatten(2) @ wk
-        return as_query + as_key + (g @ self.xi.T).relu() @ self.xi
-
-    def forward(self, patches, hidden, guess):
-        """[B, N, P] [B, N, 1] [B, N, P]: of hidden patches the guess is seen, 0 where there is none."""
-        shown = torch.where(hidden, guess, patches) @ self.enc_w
-        x = torch.where(hidden, self.mask, self.enc_b) + shown + self.pos
-        for _ in range(12):
-            x = x + 0.1 * self.force(self.norm(x))
-        g = self.norm(x)
-        return g @ self.dec_w + self.dec_b, g @ self.rough_w + self.rough_b
+    def read(self, g, name):
+        w, b = getattr(self, name + "_w"), getattr(self, name + "_b")
+        return (g.to(self.kind) @ w.to(self.kind)).float() + b
 
 
-def read(path):
-    from torchvision.io import ImageReadMode, decode_jpeg, read_file
-
-    z = decode_jpeg(read_file(path), mode=ImageReadMode.RGB)
-    height, width = z.shape[1:]
-    scale = STORED / min(height, width)
-    size = max(STORED, round(height * scale)), max(STORED, round(width * scale))
-    if size != (height, width):
-        z = F.interpolate(z[None].float(), size, mode="bilinear", antialias=True, align_corners=False)[0]
-        z = z.round().clamp(0, 255).to(torch.uint8)
-    room = max(size) - STORED
-    return [z[:, at:][:, :STORED, :STORED] if size[0] > size[1] else z[:, :STORED, at : at + STORED]
-            for at in ((room // 2,) if room < 40 else (0, room))]
-
-
-def load(folder, device, limit=None):
-    paths = sorted(glob.glob(os.path.join(folder, "**", "*.jpg"), recursive=True))[:limit]
-    with ThreadPoolExecutor(16) as pool:
-        found = [z for zs in pool.map(read, paths) for z in zs]
-    return torch.stack(found).to(device)
+# ---- pictures ----
 
 
 def to_patches(z):  # [B, C, 224, 224] -> [B, N, P], one colour after the other
@@ -104,46 +189,52 @@ def sweep(u, hole, known):
     return torch.where(hole, mean, known)
 
 
-def relax(u, hole, known, sweeps):
-    for _ in range(sweeps):
-        u = sweep(u, hole, known)
-    return u
-
-
-def membrane(z, hole):
+def membrane(z, hole, sweep=sweep):
     """[B, 3, S, S] [B, 1, S, S]: Laplace's equation, from grids of an eighth of the size up."""
     u = None
-    for by, sweeps in ((8, 80), (4, 60), (2, 40), (1, 30)):
+    for by, sweeps in ((8, 80), (4, 60), (2, 40), (1, 20)):
         known, gap = z, hole
         if by > 1:
             there = F.avg_pool2d((~hole).float(), by)
             known = F.avg_pool2d(z * ~hole, by) / there.clamp(min=1e-3)
             gap = there < 0.5
         u = known if u is None else F.interpolate(u, scale_factor=2, mode="bilinear", align_corners=False)
-        start = torch.where(gap, u if by < 8 else known.mean((2, 3), keepdim=True), known)
-        u = relax(start, gap, known, sweeps)
+        u = torch.where(gap, u if by < 8 else known.mean((2, 3), keepdim=True), known)
+        for _ in range(sweeps):
+            u = sweep(u, gap, known)
     return u
 
 
 def roughness(z):
-    """[B, 3, 224, 224] levels of 255 -> [B, N, 2]"""
-    gx = F.pad((z[..., 1:] - z[..., :-1]).abs().sum(1, keepdim=True), (0, 1))
-    gy = F.pad((z[..., 1:, :] - z[..., :-1, :]).abs().sum(1, keepdim=True), (0, 0, 0, 1))
-    return (F.avg_pool2d(torch.cat((gx, gy), 1), PATCH) / 10).sqrt().flatten(2).mT
+    """[B, 3, 224, 224] levels of 255 -> [B, N, 4]"""
+    out = []
+    for by in (1, 2):
+        if by == 2:
+            z = F.avg_pool2d(z, 2)
+        gx = F.pad((z[..., 1:] - z[..., :-1]).abs().sum(1, keepdim=True), (0, 1))
+        gy = F.pad((z[..., 1:, :] - z[..., :-1, :]).abs().sum(1, keepdim=True), (0, 0, 0, 1))
+        out.append((F.avg_pool2d(torch.cat((gx, gy), 1), PATCH // by) / 10).sqrt().flatten(2).mT)
+    return torch.cat(out, -1)
 
 
-def rectangles(count, device):
-    sides = torch.tensor([2, 3, 4, 4, 4, 5, 5, 6, 7], device=device)
-    sides = sides[torch.randint(len(sides), (count, 2), device=device)]
-    at = (torch.rand(count, 2, device=device) * (ACROSS + 1 - sides)).long()
-    line = torch.arange(ACROSS, device=device)
-    inside = (line >= at[..., None]) & (line < (at + sides)[..., None])  # [B, 2, 14]
-    return (inside[:, 0, :, None] & inside[:, 1, None, :]).flatten(1)
+def boxes(count, room, device):
+    """Rectangles that begin at patches, in the first `room` columns of patches; half of them end at patches."""
+    steps = torch.rand(count, 2, device=device)
+    sides = torch.where(torch.rand(count, 1, device=device) < 0.5, 16 * (2 + (6 * steps).floor()), 4 * (8 + (21 * steps).floor()))
+    sides = sides.clamp(max=80) if room < ACROSS else sides
+    rooms = ACROSS - (ACROSS - room) * torch.arange(2, device=device)
+    at = 16 * (torch.rand(count, 2, device=device) * (rooms - (sides / 16).ceil() + 1)).floor()
+    line = torch.arange(SIZE, device=device)
+    inside = (line >= at[..., None]) & (line < (at + sides)[..., None])  # [B, 2, 224]
+    return inside[:, 0, :, None] & inside[:, 1, None, :]
 
 
-def scattered(count, device):
-    order = torch.rand(count, ACROSS * ACROSS, device=device).argsort(1).argsort(1)
-    return order < 100
+def holes(count, device):
+    """[B, 1, 224, 224]: one rectangle, or two side by side or one above the other."""
+    pair = boxes(count, ACROSS // 2, device) | boxes(count, ACROSS // 2, device).roll(SIZE // 2, 2)
+    pair = torch.where(torch.rand(count, 1, 1, device=device) < 0.5, pair, pair.mT)
+    one = boxes(count, ACROSS, device)
+    return torch.where(torch.rand(count, 1, 1, device=device) < 0.5, one, pair)[:, None]
 
 
 def crops(store, count):
@@ -163,143 +254,220 @@ def crops(store, count):
     return ((z * gain - middle) * light + middle).clamp(0, 255)
 
 
-def normalise(z):
-    mean, deviation = (torch.tensor(x, device=z.device)[:, None, None] * 255 for x in (MEAN, DEVIATION))
-    return (z - mean) / deviation
+class Colours:
+    def __init__(self, device):
+        self.mean, self.deviation = (torch.tensor(x, device=device)[:, None, None] * 255 for x in (MEAN, DEVIATION))
+
+    def normalise(self, z):
+        return (z - self.mean) / self.deviation
+
+    def back(self, z):
+        return z * self.deviation + self.mean
 
 
-def denormalise(z):
-    mean, deviation = (torch.tensor(x, device=z.device)[:, None, None] * 255 for x in (MEAN, DEVIATION))
-    return z * deviation + mean
-
-
-def spread(hidden):  # [B, N] -> [B, 1, 224, 224]
-    return F.interpolate(hidden.reshape(-1, 1, ACROSS, ACROSS).float(), scale_factor=PATCH).bool()
-
-
-def batch_of(z, hidden, guessed):
-    """`guessed`: how many of the first pictures show the membrane."""
-    x = normalise(z)
-    guess = torch.zeros_like(x)
-    if guessed:
-        guess[:guessed] = membrane(x[:guessed], spread(hidden[:guessed]))
-    return to_patches(x), hidden[..., None], to_patches(guess)
+def touched(hole):  # [B, 1, 224, 224] -> [B, N, 1]
+    return F.max_pool2d(hole.float(), PATCH).flatten(1)[..., None] > 0
 
 
 @torch.no_grad()
-def validate(model, store, guess):
+def validate(model, store, colours):
     """64 x 64 holes, aligned to patches, in windows of the stored squares; the paper's task."""
     draw = torch.Generator().manual_seed(7)
-    device, tops = store.device, torch.randint(0, 33, (len(store), 2), generator=draw)
+    device, side = store.device, store.shape[-1]
+    tops = torch.randint(0, side - SIZE + 1, (len(store), 2), generator=draw)
     z = torch.stack([s[:, t : t + SIZE, l : l + SIZE] for s, (t, l) in zip(store, tops.tolist())]).float()
     at = torch.randint(0, ACROSS - 3, (len(store), 2), generator=draw)
-    hidden = torch.zeros(len(store), ACROSS, ACROSS, dtype=torch.bool)
-    for h, (t, l) in zip(hidden, at.tolist()):
-        h[t : t + 4, l : l + 4] = True
-    hidden = hidden.flatten(1).to(device)
-    out = {}
-    x = normalise(z)
-    flat = membrane(x, spread(hidden))
-    patches, mask = to_patches(x), hidden[..., None]
-    show = to_patches(flat) if guess else torch.zeros_like(patches)
-    with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-        pixels, rough = model(patches, mask, show)
-    full = torch.where(mask, pixels.float(), patches)
-
-    def psnr(p):
-        error = ((denormalise(p).clamp(0, 255) - z) ** 2 * spread(hidden)).sum((1, 2, 3)) / (64 * 64 * 3)
-        return (10 * (255**2 / error.clamp(min=1e-3)).log10()).mean().item()
-
-    mine = to_picture(full)
-    out["membrane"], out["model"] = psnr(flat), psnr(mine)
-    out["half"] = psnr((mine + flat) / 2)
-    low = lambda p: F.avg_pool2d(denormalise(p), 15, 1, 7, count_include_pad=False)
-    near = lambda p: (((low(p) - low(x)) ** 2 * spread(hidden)).sum() / spread(hidden).sum() / 3).sqrt().item()
-    out["low membrane"], out["low model"] = near(flat), near(mine)
+    hole = torch.zeros(len(store), 1, SIZE, SIZE, dtype=torch.bool)
+    for h, (t, l) in zip(hole, (16 * at).tolist()):
+        h[0, t : t + 64, l : l + 64] = True
+    hole = hole.to(device)
+    x, hidden = colours.normalise(z), touched(hole)
+    flat = membrane(x, hole)
+    g = model(to_patches(flat), hidden)
+    mine = flat + to_picture(model.read(g, "hole")) * hole
+    psnr = lambda p: (10 * (255**2 / ((colours.back(p).clamp(0, 255) - z) ** 2 * hole).sum((1, 2, 3)).div(64 * 64 * 3)
+                            .clamp(min=1e-3)).log10()).mean().item()
+    low = lambda p: F.avg_pool2d(colours.back(p), 15, 1, 7, count_include_pad=False)
+    near = lambda p: (((low(p) - low(x)) ** 2 * hole).sum() / hole.sum() / 3).sqrt().item()
     true = roughness(z)
-    rim = roughness(denormalise(x))
-    around = membrane(rim.mT.reshape(-1, 2, ACROSS, ACROSS).repeat_interleave(16, 2).repeat_interleave(16, 3), spread(hidden))
-    around = F.avg_pool2d(around, PATCH).flatten(2).mT
-    err = lambda a: (((a.float() - true) ** 2 * mask).sum() / mask.sum() / 2).sqrt().item()
-    out["rough rim"], out["rough model"], out["rough both"] = err(around), err(rough), err((around + rough.float()) / 2)
-    hidden = (torch.rand(len(store), ACROSS * ACROSS, generator=draw).argsort(1).argsort(1) < 100).to(device)
-    with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-        pixels, _ = model(patches, hidden[..., None], torch.zeros_like(patches))
-    out["masked"] = ((pixels.float() - patches) ** 2 * hidden[..., None]).sum().div(hidden.sum() * 768).item()
+    err = lambda a: (((a - true) ** 2 * hidden).sum() / hidden.sum() / 4).sqrt().item()
+    wide = lambda a: a.mT.reshape(-1, 1, ACROSS, ACROSS).repeat_interleave(16, 2).repeat_interleave(16, 3)
+    around = membrane(wide(true), hole.repeat_interleave(4, 0))
+    around = F.avg_pool2d(around, PATCH).reshape(len(store), 4, TOKENS).mT
+    rough = model.read(g, "rough")
+    out = {"psnr membrane": psnr(flat), "gain": psnr(mine) - psnr(flat), "gain of half": psnr((mine + flat) / 2) - psnr(flat),
+           "low membrane": near(flat), "low model": near(mine),
+           "rough rim": err(around), "rough model": err(rough), "rough both": err((around + rough) / 2)}
+    hidden = (torch.rand(len(store), TOKENS, generator=draw).argsort(1).argsort(1) < 100).to(device)[..., None]
+    patches = to_patches(x)
+    pixels = model.read(model(patches * ~hidden, hidden), "dec")
+    out["masked"] = ((pixels - patches) ** 2 * hidden).sum().div(hidden.sum() * 768).item()
     return {k: round(v, 4) for k, v in out.items()}
+
+
+# ---- training ----
+
+
+class Training:
+    def __init__(self, o, store, model, mean, colours):
+        self.o, self.store, self.model, self.mean, self.colours = o, store, model, mean, colours
+        self.device = store.device
+        self.descend, self.sweep = descend, sweep
+        if o.compile:
+            torch._dynamo.config.cache_size_limit = 64
+            self.descend, self.sweep = torch.compile(descend, dynamic=False), torch.compile(sweep, dynamic=True)
+        self.rate = torch.zeros((), device=self.device)
+        self.fresh = torch.zeros((), device=self.device)
+        self.blend = torch.zeros((), device=self.device)
+        self.losses = torch.zeros(4, device=self.device)
+        named = list(model.named_parameters())
+        old = [p for n, p in named if n not in NEW]
+        parts = ([p for p in old if p.ndim > 1], 0.05, self.rate), ([p for p in old if p.ndim <= 1], 0.0, self.rate), \
+                ([p for n, p in named if n in NEW], 0.05, self.fresh)
+        cuda = self.device.type == "cuda"
+        self.adam = torch.optim.AdamW([{"params": p, "weight_decay": d, "lr": r} for p, d, r in parts], self.rate, (0.9, 0.99),
+                                      fused=cuda, capturable=cuda)
+
+    def step(self):
+        o, device, model = self.o, self.device, self.model
+        count = o.batch // 2
+        z = crops(self.store, o.batch)
+        x = self.colours.normalise(z)
+        hole = holes(count, device)
+        u = membrane(x[:count], hole, self.sweep)
+        order = torch.rand(count, TOKENS, device=device).argsort(1).argsort(1) < 100
+        hidden = torch.cat((touched(hole), order[..., None]))
+        truth = to_patches(x)
+        shown = torch.cat((to_patches(u), truth[count:] * ~order[..., None]))
+        g = model(shown, hidden, self.descend)
+        apart = (u - x[:count] + to_picture(model.read(g[:count], "hole"))) * hole
+        pixels = hole.sum() * 3
+        losses = [apart.square().sum() / pixels, F.avg_pool2d(apart, 8).square().sum() * 64 / pixels,
+                  ((model.read(g[count:], "dec") - truth[count:]).square().mean(-1) * order).sum() / order.sum()]
+        share = torch.where(hidden[:count], 1.0, 0.1)
+        losses.append(((model.read(g[:count], "rough") - roughness(z[:count])).square() * share).sum() / share.sum() / 4)
+        loss = 0.5 * losses[0] + 0.5 * losses[1] + 0.5 * losses[2] + o.rough * losses[3]
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        self.adam.step()
+        self.adam.zero_grad(set_to_none=False)
+        with torch.no_grad():
+            apart = torch._foreach_sub(list(model.parameters()), list(self.mean.parameters()))
+            torch._foreach_mul_(apart, self.blend)
+            torch._foreach_add_(list(self.mean.parameters()), apart)
+            self.losses.copy_(torch.stack([z.detach() for z in losses]))
+
+    def prepare(self):
+        """A function that makes one step: a replayed graph of the GPU's work, or the step itself."""
+        if self.device.type != "cuda":
+            return self.step
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self.step()  # at rate 0
+        torch.cuda.current_stream().wait_stream(side)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph):
+                self.step()
+        except Exception as e:  # the run goes on, slower
+            print("no graph:", repr(e)[:500], flush=True)
+            torch.cuda.synchronize()
+            return self.step
+        return graph.replay
+
+    def set_rates(self, step, spent):
+        """Constant, then linear to zero."""
+        o = self.o
+        rate = o.rate * min(1, (step + 1) / 200) * min(1, max(0, 1 - spent) / (1 - o.constant))
+        self.rate.fill_(rate)
+        self.fresh.fill_(3 * rate)
+        self.blend.fill_(1 - min(o.average, (step + 1) / (step + 11)))
+
+
+def train(o):
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    torch.manual_seed(o.seed)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
+    kind = torch.bfloat16 if device.type == "cuda" else torch.float32
+    tensors, _ = load_weights(o.start)
+    store, val = load(o.photos, device, o.limit), load(o.val, device, o.limit)
+    clock = lambda: time.time() - BEGIN
+    print(f"{len(store)} squares to train on, {len(val)} to validate, {clock():.0f} s", flush=True)
+    colours, model, mean = Colours(device), Model(tensors, kind).to(device), Model(tensors, kind).to(device)
+    print(json.dumps({"step": 0, **validate(mean, val, colours)}), flush=True)
+    t = Training(o, store, model, mean, colours)
+    try:
+        step = t.prepare()
+    except Exception as e:
+        if not o.compile:
+            raise
+        print("not compiled:", repr(e)[:500], flush=True)
+        o.compile = False
+        model.zero_grad()
+        t = Training(o, store, model, mean, colours)
+        step = t.prepare()
+    mean.load_state_dict(model.state_dict())
+    begin = last = clock()
+    print(f"ready after {begin:.0f} s", flush=True)
+    count = 0
+    end = o.seconds - 6  # the last validation
+    while clock() < end:
+        t.set_rates(count, (clock() - begin) / (end - begin))
+        step()
+        count += 1
+        if count % 16 == 0 and device.type == "cuda":
+            torch.cuda.synchronize()  # or the clock would not be the GPU's
+        if count == 200 or clock() - last > o.every:
+            parts = dict(zip(("hole", "hole by 8", "scattered", "rough"), (round(z, 4) for z in t.losses.tolist())))
+            print(json.dumps({"step": count, "views": count * o.batch, "seconds": round(clock()), **parts,
+                              **validate(mean, val, colours)}), flush=True)
+            save_weights(os.path.join(o.out, "photos.safetensors"), mean.named_parameters())
+            last = clock()
+    save_weights(os.path.join(o.out, "photos.safetensors"), mean.named_parameters())
+    print(json.dumps({"step": count, "views": count * o.batch, "seconds": round(clock()), **validate(mean, val, colours)}), flush=True)
 
 
 def main():
     o = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    o.add_argument("--from", dest="start", required=True)
-    o.add_argument("--photos", required=True)
-    o.add_argument("--val", required=True)
-    o.add_argument("--out", required=True)
-    o.add_argument("--seconds", type=float, default=500)
-    o.add_argument("--batch", type=int, default=256)
-    o.add_argument("--holes", type=float, default=0.5, help="share of pictures with a rectangle")
-    o.add_argument("--rate", type=float, default=5e-4)
-    o.add_argument("--average", type=float, default=0.998)
-    o.add_argument("--guess", action="store_true")
-    o.add_argument("--rough", type=float, default=0.2, help="weight of the loss of roughness")
-    o.add_argument("--seed", type=int, default=53)
-    o.add_argument("--every", type=float, default=60, help="seconds between validations")
+    verbs = o.add_subparsers(dest="verb", required=True)
+    p = verbs.add_parser("pack")
+    p.add_argument("folder")
+    p.add_argument("to")
+    p.add_argument("--size", type=int, default=192)
+    p.add_argument("--quality", type=int, default=38)
+    p.add_argument("--without", nargs="*", default=[])
+    p.add_argument("--at-most", nargs="*", default=[], metavar="FOLDER=N")
+    c = verbs.add_parser("convert")
+    c.add_argument("weights")
+    c.add_argument("model", help="what was begun with")
+    c.add_argument("to")
+    c.add_argument("--views", type=int, required=True)
+    c.add_argument("--source", required=True, help="a line for the card")
+    t = verbs.add_parser("train")
+    t.add_argument("--from", dest="start", required=True)
+    t.add_argument("--photos", required=True)
+    t.add_argument("--val", required=True)
+    t.add_argument("--out", required=True)
+    t.add_argument("--seconds", type=float, default=500)
+    t.add_argument("--batch", type=int, default=96)
+    t.add_argument("--rate", type=float, default=5e-4)
+    t.add_argument("--constant", type=float, default=0.45, help="share of the time at the full rate")
+    t.add_argument("--average", type=float, default=0.998)
+    t.add_argument("--rough", type=float, default=0.2, help="weight of the loss of roughness")
+    t.add_argument("--seed", type=int, default=53)
+    t.add_argument("--every", type=float, default=45, help="seconds between validations")
+    t.add_argument("--limit", type=int, help="so many photographs, to try")
+    t.add_argument("--compile", action="store_true")
     o = o.parse_args()
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    torch.manual_seed(o.seed)
-    with safe_open(o.start, "pt") as file:
-        tensors = {k: file.get_tensor(k) for k in file.keys()}
-    begin = time.time()
-    store, val = load(o.photos, device), load(o.val, device)
-    print(f"{len(store)} squares to train on, {len(val)} to validate, {time.time() - begin:.0f} s", flush=True)
-    model = Model(tensors, o.rough).to(device)
-    mean = Model(tensors, o.rough).to(device)
-    run = torch.compile(model) if device.type == "cuda" else model
-    globals()["sweep"] = torch.compile(sweep, dynamic=True) if device.type == "cuda" else sweep
-    decayed = [p for p in model.parameters() if p.ndim > 1]
-    others = [p for p in model.parameters() if p.ndim <= 1]
-    adam = torch.optim.AdamW([{"params": decayed, "weight_decay": 0.05}, {"params": others, "weight_decay": 0}],
-                             o.rate, (0.9, 0.99), fused=device.type == "cuda")
-    step, recent, begin, last, shown = 0, 0.0, time.time(), time.time(), 0
-    print(json.dumps({"step": 0, **validate(mean, val, o.guess)}), flush=True)
-    holes = int(o.batch * o.holes)
-
-    def save():
-        kept = {k: v.detach().bfloat16().contiguous() for k, v in mean.named_parameters()}
-        save_file(kept, os.path.join(o.out, "weights.safetensors"))
-
-    while True:
-        spent = (time.time() - begin) / o.seconds
-        if spent >= 1:
-            break
-        rate = o.rate * min(1, (step + 1) / 200) * (0.5 + 0.5 * math.cos(math.pi * spent))
-        for group in adam.param_groups:
-            group["lr"] = rate
-        z = crops(store, o.batch)
-        hidden = torch.cat((rectangles(holes, device), scattered(o.batch - holes, device)))
-        patches, mask, guess = batch_of(z, hidden, holes if o.guess else 0)
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            pixels, rough = run(patches, mask, guess)
-        error = ((pixels.float() - patches) ** 2).mean(-1) * hidden
-        parts = [error[:holes].sum() / hidden[:holes].sum(), error[holes:].sum() / hidden[holes:].sum()]
-        apart = ((rough.float() - roughness(z)) ** 2 * mask)[:holes].sum() / hidden[:holes].sum()
-        loss = o.holes * parts[0] + (1 - o.holes) * parts[1] + o.rough * apart
-        adam.zero_grad(set_to_none=True)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        adam.step()
-        step += 1
-        keep = min(o.average, step / (step + 10))
-        with torch.no_grad():
-            torch._foreach_lerp_(list(mean.parameters()), list(model.parameters()), 1 - keep)
-        if step == 1 or time.time() - last > o.every:
-            last = time.time()
-            print(json.dumps({"step": step, "views": step * o.batch, "seconds": round(time.time() - begin),
-                              "hole": round(parts[0].item(), 4), "scattered": round(parts[1].item(), 4),
-                              "rough": round(apart.item(), 4), **validate(mean, val, o.guess)}), flush=True)
-            save()
-    print(json.dumps({"step": step, "views": step * o.batch, **validate(mean, val, o.guess)}), flush=True)
-    save()
+    if o.verb == "pack":
+        pack(o.folder, o.to, o.size, o.quality, o.without, o.at_most)
+    elif o.verb == "convert":
+        convert(o.weights, o.model, o.to, o.views, o.source)
+    else:
+        train(o)
 
 
 if __name__ == "__main__":
