@@ -585,13 +585,15 @@ def test_labels():
     third = score()
     why = s.ask("GET", "/explain?id=L40&reasons=3")[1]["results"][0]
     assert len(why["sources"]) == 3 and why["sources"][0]["agrees"][0]["column"] and why["probability"] == third[40]["probability"]
-    assert s.ask("POST", "/add", {"accounts": [{"id": "N"}]})[0] == 404
+    assert s.ask("POST", "/add", {"accounts": [{"id": "N"}]})[0] == 400 and s.ask("POST", "/add", {"edges": [{"source": "L1", "target": "L2"}]})[0] == 400
+    assert s.ask("POST", "/add", {"accounts": [{"id": "L36", "label": 0}]})[1]["updated"] == 1 and score() == third
     assert "basin_threshold 0.5" in s.ask("GET", "/metrics")[1]
     s.stop(signal.SIGKILL)
     s = Server(*options, model="labels.csv", base="pairs.csv")
-    assert s.ask("GET", "/health")[1]["journal"] == 2 and score() == third
+    assert s.ask("GET", "/health")[1]["journal"] == 3 and score() == third
     s.stop()
-    run("data", "journal", "undo", "labels.csv.journal", "2")
+    for record in ("2", "3"):
+        run("data", "journal", "undo", "labels.csv.journal", record)
     s = Server(*options, model="labels.csv", base="pairs.csv")
     assert score() == second
     assert s.ask("POST", "/reload")[0] == 200 and score() == second

@@ -254,6 +254,12 @@ static void exchange(basin_context *c, const int64_t *node, int32_t *label, int6
 
 basin_status basin_context_label(basin_context *c, const int64_t *node, const int32_t *label,
                                  int64_t count, basin_error *error) {
+    return basin_context_commit(c, node, label, count, NULL, error);
+}
+
+basin_status basin_context_commit(basin_context *c, const int64_t *node, const int32_t *label,
+                                  int64_t count, const basin_near_commit *commit,
+                                  basin_error *error) {
     BASIN_TRY(check_nodes(c, c->network, node, count, error));
     BASIN_SCRATCH_RAW(int32_t, given, count, what, error);
     for (int64_t i = 0; i < count; i++) {
@@ -264,6 +270,7 @@ basin_status basin_context_label(basin_context *c, const int64_t *node, const in
     }
     exchange(c, node, given, count, true);
     basin_status status = take_labels(c, error);
+    if (!status && commit) status = commit->run(commit->context, error);
     if (!status) return BASIN_OK;
     basin_error again; /* what was there had labels of both classes, and its memory is free */
     exchange(c, node, given, count, false);

@@ -1,7 +1,6 @@
 /* basin serve --in-context: labelled accounts as stored patterns in place of a model. Accounts and
- * transfers stay those of the files; labels are added and corrected. A label is in the journal as
- * the row of an account that has only that column, so that `basin data` reads it as any addition.
- */
+ * transfers stay those of the files; labels are added and corrected. A label is an addition like
+ * others: the row of an account that has only that column. */
 #include "tasks/nodes/serve/server.h"
 
 static const char what[] = "labels";
@@ -31,15 +30,9 @@ basin_status basin_labels_open(basin_generation *g, const basin_serving *o, basi
     return basin_context_store(g->context, &how, error);
 }
 
-basin_nodes_live_counts basin_labels_count(const basin_generation *g) {
-    int main = basin_network_main_relation(g->network);
-    return (basin_nodes_live_counts){.nodes = g->network->nodes,
-                                     .edges = main < 0 ? 0 : g->network->relation[main].edges};
-}
+/* ---- additions ---- */
 
-/* ---- labels of requests and of the journal ---- */
-
-static void change_free(basin_label_change *c) { BASIN_FREE(c->node, c->label, c->before); }
+void basin_labels_free(basin_labels *l) { BASIN_FREE(l->node, l->label); }
 
 /* The name that the base has for the column of labels. */
 static const char *label_name(const basin_schema *schema) {
@@ -48,118 +41,69 @@ static const char *label_name(const basin_schema *schema) {
     return "label";
 }
 
-static basin_status add_change(basin_label_change *c, const basin_generation *g, const cJSON *row,
-                               const char *name, const char *path, basin_error *error) {
+cJSON *basin_labels_as_addition(cJSON *body, const basin_schema *schema) {
+    cJSON *rows = cJSON_DetachItemFromObjectCaseSensitive(body, "labels"), *row, *label;
+    cJSON *tree = rows ? body : cJSON_CreateObject();
+    if (!rows && !cJSON_AddItemToArray(rows = cJSON_CreateArray(), body)) cJSON_Delete(body);
+    if (!cJSON_AddItemToObject(tree, "accounts", rows)) cJSON_Delete(rows);
+    cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(tree, "accounts")) {
+        label = cJSON_DetachItemFromObjectCaseSensitive(row, "label");
+        if (label) cJSON_AddItemToObject(row, label_name(schema), label);
+    }
+    return tree;
+}
+
+static basin_status add_label(basin_labels *l, const basin_generation *g, const cJSON *row,
+                              const char *name, const char *path, basin_error *error) {
     const cJSON *id = cJSON_GetObjectItemCaseSensitive(row, "id"),
                 *label = cJSON_GetObjectItemCaseSensitive(row, name);
     bool known = cJSON_IsNumber(label) && (label->valuedouble == 0 || label->valuedouble == 1);
     if (!cJSON_IsString(id) || !known || cJSON_GetArraySize(row) != 2)
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: needs \"id\", a string, and \"%s\", 0 or 1, and nothing else", path,
-                          name);
+                          "%s: needs \"id\", a string, and the label, 0 or 1, and nothing else",
+                          path);
     int64_t node = basin_dictionary_find(&g->id_of, id->valuestring);
     if (node < 0)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no account '%.100s'", path, id->valuestring);
-    size_t all = (size_t)c->count + 1;
-    BASIN_TRY(BASIN_GROW(&c->node, &c->room[0], all, what, error));
-    BASIN_TRY(BASIN_GROW(&c->label, &c->room[1], all, what, error));
-    BASIN_TRY(BASIN_GROW(&c->before, &c->room[2], all, what, error));
-    c->node[c->count] = node, c->label[c->count] = label->valuedouble > 0;
-    c->before[c->count++] = basin_context_get_label(g->context, node);
+    BASIN_TRY(BASIN_GROW(&l->node, &l->room[0], (size_t)l->count + 1, what, error));
+    BASIN_TRY(BASIN_GROW(&l->label, &l->room[1], (size_t)l->count + 1, what, error));
+    l->node[l->count] = node, l->label[l->count++] = label->valuedouble > 0;
     return BASIN_OK;
 }
 
-/* {"id":..,"label":..}, or a list of them. */
-static basin_status read_changes(basin_label_change *c, const basin_generation *g,
-                                 const cJSON *tree, const char *list, const char *name,
-                                 const char *path, basin_error *error) {
-    const cJSON *rows = cJSON_GetObjectItemCaseSensitive(tree, list), *row;
-    if (!rows) return add_change(c, g, tree, name, path, error);
+basin_status basin_labels_take(basin_labels *l, const basin_generation *g,
+                               const basin_schema *schema, const cJSON *tree, const char *path,
+                               basin_error *error) {
+    const cJSON *rows = cJSON_GetObjectItemCaseSensitive(tree, "accounts"), *row;
+    int64_t before = l->count;
     if (!cJSON_IsArray(rows) || !rows->child || cJSON_GetArraySize(tree) != 1)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: needs \"%s\", an array of objects, only",
-                          path, list);
-    cJSON_ArrayForEach(row, rows) BASIN_TRY(add_change(c, g, row, name, path, error));
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: needs labels of accounts and nothing else; for other accounts and "
+                          "edges start the server with other files",
+                          path);
+    cJSON_ArrayForEach(row, rows) {
+        basin_status status = add_label(l, g, row, label_name(schema), path, error);
+        if (status) l->count = before;
+        BASIN_TRY(status);
+    }
     return BASIN_OK;
 }
 
-/* The record of the journal. */
-static cJSON *record_of(const basin_generation *g, const basin_label_change *c, const char *name) {
-    char text[BASIN_MAX_NODE];
-    cJSON *tree = cJSON_CreateObject(), *rows = cJSON_AddArrayToObject(tree, "accounts");
-    bool made = rows != NULL;
-    for (int64_t i = 0; i < c->count && made; i++) {
-        cJSON *row = cJSON_CreateObject();
-        made = row && cJSON_AddItemToArray(rows, row) &&
-               cJSON_AddStringToObject(row, "id", basin_network_id(g->network, c->node[i], text)) &&
-               cJSON_AddNumberToObject(row, name, c->label[i]);
-    }
-    if (!made) cJSON_Delete(tree);
-    return made ? tree : NULL;
-}
-
-/* So that the next score need not encode the context. */
-static basin_status encode(const basin_generation *g, basin_error *error) {
-    double probability;
-    return basin_context_predict(&probability, g->context, &(int64_t){0}, 1, error);
-}
-
-static basin_status write_changes(basin_server *s, basin_label_change *c, basin_error *error) {
-    basin_generation *g = s->now;
-    BASIN_JSON_AT_EXIT cJSON *record = record_of(g, c, label_name(s->schema));
-    if (!record) return basin_fail_memory(error, what);
-    BASIN_TRY(basin_context_label(g->context, c->node, c->label, c->count, error));
-    basin_status status = basin_server_write(s, record, error);
-    basin_error again; /* labels of before had both classes */
-    if (status) (void)basin_context_label(g->context, c->node, c->before, c->count, &again);
-    (void)encode(g, &again);
-    return status;
-}
-
-basin_status basin_labels_take(basin_request *r, const cJSON *tree, basin_error *error) {
-    basin_server *s = r->server;
-    BASIN_AT_EXIT(change_free) basin_label_change c = {0};
-    pthread_rwlock_rdlock(&s->using);
-    pthread_mutex_lock(&s->adding);
-    basin_status status = read_changes(&c, s->now, tree, "labels", "label", "the body", error);
-    r->ids = c.count;
-    if (!status && c.count > s->o->max_ids)
-        status = basin_fail(error, BASIN_BAD_SHAPE, "%lld labels, at most %lld are accepted",
-                            (long long)c.count, (long long)s->o->max_ids);
-    if (!status) status = write_changes(s, &c, error);
-    int64_t bytes = s->meters.bytes;
-    r->journal = s->meters.records;
-    pthread_mutex_unlock(&s->adding);
-    pthread_rwlock_unlock(&s->using);
-    BASIN_TRY(status);
-    s->meters.added += c.count;
-    return basin_server_sync(s, bytes, error);
-}
-
-/* A record of the journal; all of them become labels together. */
-basin_status basin_labels_replay(basin_generation *g, const basin_schema *schema, const cJSON *tree,
-                                 const char *path, basin_error *error) {
-    int64_t before = g->replayed.count;
+basin_status basin_labels_store(basin_generation *g, const basin_labels *l,
+                                const basin_near_commit *commit, basin_error *error) {
+    double probability; /* so that the next score need not encode the context */
+    basin_error again;
     basin_status status =
-        read_changes(&g->replayed, g, tree, "accounts", label_name(schema), path, error);
-    if (status) g->replayed.count = before;
+        l->count ? basin_context_commit(g->context, l->node, l->label, l->count, commit, error)
+                 : BASIN_OK;
+    (void)basin_context_predict(&probability, g->context, &(int64_t){0}, 1, &again);
     return status;
-}
-
-basin_status basin_labels_settle(basin_generation *g, basin_error *error) {
-    basin_label_change *c = &g->replayed;
-    if (!g->context) return BASIN_OK;
-    if (c->count) BASIN_TRY(basin_context_label(g->context, c->node, c->label, c->count, error));
-    change_free(c);
-    *c = (basin_label_change){0};
-    return encode(g, error);
 }
 
 void basin_labels_close(basin_generation *g) {
-    change_free(&g->replayed);
     basin_context_close(g->context);
     basin_dictionary_free(&g->id_of);
 }
-
 /* ---- scores ---- */
 
 basin_status basin_labels_score(basin_nodes_live_score *score, basin_server *s, const char *id,

@@ -215,38 +215,34 @@ static void answer_scores(basin_request *r) {
 
 /* ---- the others ---- */
 
+/* Labels are additions to a server without a model. */
 static void answer_add(basin_request *r) {
     BASIN_JSON_AT_EXIT cJSON *tree = NULL;
+    basin_server *s = r->server;
+    bool label = r->route == LABEL;
     basin_error error;
     int64_t added[3];
-    if (r->server->o->read_only)
+    if (s->o->read_only) {
         basin_request_fail(r, 403, "this server is read-only");
-    else if (r->server->o->files)
-        basin_request_fail(r, 404,
-                           "this server has labels in place of a model; for other accounts and "
-                           "edges start it with other files");
-    else if (basin_json_parse(&tree, r->body, r->length, "the request", "the body", &error) ||
-             basin_server_add(added, r, tree, &error))
-        fail(r, &error);
-    else
-        begin(r, 200, "\"accounts\":%lld,\"updated\":%lld,\"edges\":%lld}\n", (long long)added[0],
-              (long long)added[1], (long long)added[2]);
-}
-
-static void answer_label(basin_request *r) {
-    BASIN_JSON_AT_EXIT cJSON *tree = NULL;
-    basin_error error;
-    if (r->server->o->read_only)
-        basin_request_fail(r, 403, "this server is read-only");
-    else if (!r->server->o->files)
+        return;
+    }
+    if (label && !s->o->files) {
         basin_request_fail(r, 404,
                            "labels are taken by a server without a model (in context); a model "
                            "learns them by training");
-    else if (basin_json_parse(&tree, r->body, r->length, "the request", "the body", &error) ||
-             basin_labels_take(r, tree, &error))
+        return;
+    }
+    basin_status status =
+        basin_json_parse(&tree, r->body, r->length, "the request", "the body", &error);
+    if (!status && label && !(tree = basin_labels_as_addition(tree, s->schema)))
+        status = basin_fail_memory(&error, "labels");
+    if (status || basin_server_add(added, r, tree, &error))
         fail(r, &error);
-    else
+    else if (label)
         begin(r, 200, "\"labels\":%lld}\n", (long long)r->ids);
+    else
+        begin(r, 200, "\"accounts\":%lld,\"updated\":%lld,\"edges\":%lld}\n", (long long)added[0],
+              (long long)added[1], (long long)added[2]);
 }
 
 static void answer_reload(basin_request *r) {
@@ -277,7 +273,7 @@ const basin_route_entry basin_routes[ROUTES] = {
     [SCORE] = {"/score", "GET, POST", answer_scores},
     [EXPLAIN] = {"/explain", "GET, POST", answer_scores},
     [ADD] = {"/add", "POST", answer_add},
-    [LABEL] = {"/label", "POST", answer_label},
+    [LABEL] = {"/label", "POST", answer_add},
     [RELOAD] = {"/reload", "POST", answer_reload},
     [HEALTH] = {"/health", "GET", answer_health},
     [METRICS] = {"/metrics", "GET", answer_metrics},

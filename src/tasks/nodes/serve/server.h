@@ -9,7 +9,7 @@
 #include "base/dictionary.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "basin/tasks/context.h"
+#include "tasks/nodes/context/context.h"
 #include "tasks/nodes/network/journal.h"
 #include "tasks/nodes/nodes.h"
 #include "tasks/nodes/serve/serve.h"
@@ -61,12 +61,12 @@ typedef struct basin_meters {
     basin_times route[ROUTES], node, score;
 } basin_meters;
 
-/* Labels of nodes, and those of before. */
-typedef struct basin_label_change {
+/* Labels on their way to a context. */
+typedef struct basin_labels {
     int64_t *node, count;
-    int32_t *label, *before;
-    size_t room[3];
-} basin_label_change;
+    int32_t *label;
+    size_t room[2];
+} basin_labels;
 
 /* A model, and the base as it reads it; or what labels store, and what the journal adds. */
 typedef struct basin_generation {
@@ -77,7 +77,6 @@ typedef struct basin_generation {
     double threshold;
     basin_context *context; /* or NULL; it is used under the server's `adding` */
     basin_dictionary id_of; /* accounts of the context */
-    basin_label_change replayed;
 } basin_generation;
 
 typedef struct basin_connection basin_connection; /* of http.c */
@@ -137,9 +136,6 @@ void basin_server_close(basin_server *server);
 basin_status basin_server_add(int64_t added[3] /* accounts, updated, edges */, basin_request *r,
                               cJSON *tree, basin_error *error);
 basin_status basin_server_reload(basin_server *server, basin_error *error);
-/* Appends a record, under `adding`; brings all records up to there onto the disk. */
-basin_status basin_server_write(basin_server *server, const cJSON *record, basin_error *error);
-basin_status basin_server_sync(basin_server *server, int64_t bytes, basin_error *error);
 /* The network's counts, and into `model` (or NULL) the model's id. */
 basin_nodes_live_counts basin_server_look(basin_server *server, char model[24]);
 
@@ -148,11 +144,16 @@ basin_network_options basin_labels_reading(const basin_serving *serving);
 basin_status basin_labels_open(basin_generation *generation, const basin_serving *serving,
                                basin_error *error);
 void basin_labels_close(basin_generation *generation);
-basin_nodes_live_counts basin_labels_count(const basin_generation *generation);
-basin_status basin_labels_replay(basin_generation *generation, const basin_schema *schema,
-                                 const cJSON *tree, const char *path, basin_error *error);
-basin_status basin_labels_settle(basin_generation *generation, basin_error *error);
-basin_status basin_labels_take(basin_request *request, const cJSON *tree, basin_error *error);
+/* The body of /label as one of /add: rows of accounts that have only that column. It takes the body
+ * over; without memory the result is not that, or NULL. */
+cJSON *basin_labels_as_addition(cJSON *body, const basin_schema *schema);
+/* Adds the labels of an addition to a list, all or none; then stores what is in the list. */
+basin_status basin_labels_take(basin_labels *labels, const basin_generation *generation,
+                               const basin_schema *schema, const cJSON *tree, const char *path,
+                               basin_error *error);
+basin_status basin_labels_store(basin_generation *generation, const basin_labels *labels,
+                                const basin_near_commit *commit, basin_error *error);
+void basin_labels_free(basin_labels *labels);
 basin_status basin_labels_score(basin_nodes_live_score *score, basin_server *server, const char *id,
                                 basin_error *error);
 basin_status basin_labels_explain(basin_json *json, basin_server *server, int64_t node, int64_t max,

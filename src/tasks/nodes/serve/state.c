@@ -38,10 +38,16 @@ static basin_status generation_fill(basin_generation *g, const basin_serving *o,
     return basin_nodes_live_open(&g->live, g->model, g->network, &live, error);
 }
 
+static basin_nodes_live_counts count_of(const basin_generation *g) {
+    if (g->live) return basin_nodes_live_count(g->live);
+    int main = basin_network_main_relation(g->network);
+    return (basin_nodes_live_counts){.nodes = g->network->nodes,
+                                     .edges = main < 0 ? 0 : g->network->relation[main].edges};
+}
+
 basin_nodes_live_counts basin_server_look(basin_server *s, char model[24]) {
     pthread_rwlock_rdlock(&s->using);
-    basin_nodes_live_counts counts =
-        s->now->context ? basin_labels_count(s->now) : basin_nodes_live_count(s->now->live);
+    basin_nodes_live_counts counts = count_of(s->now);
     if (model) snprintf(model, 24, "%s", s->now->id);
     pthread_rwlock_unlock(&s->using);
     return counts;
@@ -49,8 +55,8 @@ basin_nodes_live_counts basin_server_look(basin_server *s, char model[24]) {
 
 /* ---- additions ---- */
 
-/* What is to be written once nothing else can fail: so that nothing is known that the disk could
- * not take, and nothing is in the journal that the columns refuse. */
+/* A record is written once nothing else can fail: so that nothing is known that the disk could not
+ * take, and nothing is in the journal that the columns refuse. */
 typedef struct writing {
     basin_server *server;
     const cJSON *tree;
@@ -58,11 +64,8 @@ typedef struct writing {
 
 static basin_status write_record(void *context, basin_error *error) {
     const writing *w = context;
-    return basin_server_write(w->server, w->tree, error);
-}
-
-basin_status basin_server_write(basin_server *s, const cJSON *record, basin_error *error) {
-    basin_status status = basin_journal_append(s->journal, record, error);
+    basin_server *s = w->server;
+    basin_status status = basin_journal_append(s->journal, w->tree, error);
     s->meters.failures += status != BASIN_OK;
     s->meters.records = s->journal->records;
     s->meters.bytes = s->journal->bytes;
@@ -71,7 +74,7 @@ basin_status basin_server_write(basin_server *s, const cJSON *record, basin_erro
 
 /* Until the journal is on the disk up to there. The first of those who wait writes for all of them.
  */
-basin_status basin_server_sync(basin_server *s, int64_t bytes, basin_error *error) {
+static basin_status sync_journal(basin_server *s, int64_t bytes, basin_error *error) {
     basin_status status = BASIN_OK;
     pthread_mutex_lock(&s->syncing);
     if (s->synced < bytes) {
@@ -93,33 +96,62 @@ static basin_door door_now(const basin_serving *o) {
     return (basin_door){o->allow_future ? INFINITY : tomorrow, o->allow_unknown};
 }
 
-basin_status basin_server_add(int64_t added[3], basin_request *r, cJSON *tree, basin_error *error) {
+/* What is added on its way in: tables for a model, labels for a context. */
+typedef struct addition {
+    basin_additions tables;
+    basin_labels labels;
+} addition;
+
+static void addition_free(addition *a) {
+    basin_additions_free(&a->tables);
+    basin_labels_free(&a->labels);
+}
+
+static basin_status take_addition(addition *a, const basin_generation *g, cJSON *tree,
+                                  const char *path, basin_error *error) {
+    if (g->context) return basin_labels_take(&a->labels, g, a->tables.schema, tree, path, error);
+    BASIN_TRY(basin_additions_put(&a->tables, tree, path, error));
+    return basin_additions_finish(&a->tables, error);
+}
+
+static basin_status store_addition(basin_generation *g, const addition *a,
+                                   const basin_near_commit *commit, basin_error *error) {
+    if (g->context) return basin_labels_store(g, &a->labels, commit, error);
+    return basin_nodes_live_commit(g->live, a->tables.table[0], a->tables.table[1], commit, error);
+}
+
+static basin_status add_to(basin_generation *g, addition *a, basin_request *r, cJSON *tree,
+                           basin_error *error) {
     basin_server *s = r->server;
-    basin_door door = door_now(s->o);
-    BASIN_AT_EXIT(basin_additions_free) basin_additions a = {.schema = s->schema, .door = &door};
-    BASIN_TRY(basin_additions_put(&a, tree, "the body", error));
-    BASIN_TRY(basin_additions_finish(&a, error));
-    r->ids = a.rows[0] + a.rows[1];
+    basin_near_commit commit = {write_record, &(writing){s, tree}};
+    BASIN_TRY(take_addition(a, g, tree, "the body", error));
+    r->ids = a->labels.count + a->tables.rows[0] + a->tables.rows[1];
     if (r->ids > s->o->max_ids)
         return basin_fail(error, BASIN_BAD_SHAPE, "%lld rows, at most %lld are accepted",
                           (long long)r->ids, (long long)s->o->max_ids);
-    basin_near_commit commit = {write_record, &(writing){s, tree}};
+    basin_status status = store_addition(g, a, &commit, error);
+    if (status == BASIN_BAD_FILE) status = error->status = BASIN_BAD_VALUE; /* a cell */
+    return status;
+}
+
+basin_status basin_server_add(int64_t added[3], basin_request *r, cJSON *tree, basin_error *error) {
+    basin_server *s = r->server;
+    basin_door door = door_now(s->o);
+    BASIN_AT_EXIT(addition_free) addition a = {{.schema = s->schema, .door = &door}, {0}};
     pthread_rwlock_rdlock(&s->using);
     pthread_mutex_lock(&s->adding);
-    int64_t before = basin_nodes_live_count(s->now->live).nodes;
-    basin_status status =
-        basin_nodes_live_commit(s->now->live, a.table[0], a.table[1], &commit, error);
-    added[0] = basin_nodes_live_count(s->now->live).nodes - before;
+    int64_t before = count_of(s->now).nodes;
+    basin_status status = add_to(s->now, &a, r, tree, error);
+    added[0] = count_of(s->now).nodes - before;
+    added[2] = a.tables.rows[1];
+    added[1] = r->ids - added[0] - added[2];
     int64_t bytes = s->meters.bytes;
     r->journal = s->meters.records;
     pthread_mutex_unlock(&s->adding);
     pthread_rwlock_unlock(&s->using);
-    if (status == BASIN_BAD_FILE) status = error->status = BASIN_BAD_VALUE; /* a cell */
     BASIN_TRY(status);
-    added[1] = a.rows[0] - added[0];
-    added[2] = a.rows[1];
     s->meters.added += r->ids;
-    return basin_server_sync(s, bytes, error);
+    return sync_journal(s, bytes, error);
 }
 
 /* ---- a model that catches up with the journal ---- */
@@ -127,6 +159,7 @@ basin_status basin_server_add(int64_t added[3], basin_request *r, cJSON *tree, b
 typedef struct replay {
     basin_server *server;
     basin_generation *generation;
+    basin_labels labels; /* of many records, to be stored together */
     int64_t refused;
 } replay;
 
@@ -135,17 +168,23 @@ static basin_status apply(void *context, cJSON *tree, const char *what, basin_er
     enum { NAMED = 10 };
     replay *p = context;
     basin_server *s = p->server;
-    basin_generation *g = p->generation;
-    BASIN_AT_EXIT(basin_additions_free) basin_additions a = {.schema = s->schema};
-    basin_status status = g->context ? basin_labels_replay(g, s->schema, tree, what, error)
-                                     : basin_additions_put(&a, tree, what, error);
-    if (!status && !g->context) status = basin_additions_finish(&a, error);
-    if (!status && !g->context)
-        status = basin_nodes_live_add(g->live, a.table[0], a.table[1], error);
+    BASIN_AT_EXIT(addition_free) addition a = {{.schema = s->schema}, p->labels};
+    basin_status status = take_addition(&a, p->generation, tree, what, error);
+    if (!status && !p->generation->context) status = store_addition(p->generation, &a, NULL, error);
+    p->labels = a.labels, a.labels = (basin_labels){0};
     if (!status || status == BASIN_NO_MEMORY) return status;
     if (p->refused++ < NAMED)
         s->o->say("basin: %s cannot be used by this model and is left out: %s", what, error->text);
     return BASIN_OK;
+}
+
+/* Records from one byte to another. */
+static basin_status catch_up(replay *p, int64_t from, int64_t to, basin_error *error) {
+    basin_generation *g = p->generation;
+    BASIN_TRY(basin_journal_replay(p->server->journal, from, to, apply, p, error));
+    basin_status status = g->context ? basin_labels_store(g, &p->labels, NULL, error) : BASIN_OK;
+    p->labels.count = 0;
+    return status;
 }
 
 static void say_refused(const replay *p) {
@@ -163,16 +202,14 @@ static basin_status replace(basin_server *s, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&p.generation, 1, "a model", error));
     basin_status status = generation_fill(p.generation, s->o, error);
     if (!status) status = check_base(s, error);
-    if (!status) status = basin_journal_replay(s->journal, 0, bytes, apply, &p, error);
-    if (!status) status = basin_labels_settle(p.generation, error);
+    if (!status) status = catch_up(&p, 0, bytes, error);
     pthread_rwlock_wrlock(&s->using);
-    if (!status)
-        status = basin_journal_replay(s->journal, bytes, s->journal->bytes, apply, &p, error);
-    if (!status) status = basin_labels_settle(p.generation, error);
+    if (!status) status = catch_up(&p, bytes, s->journal->bytes, error);
     basin_generation *old = status ? p.generation : s->now;
     if (!status) s->now = p.generation;
     pthread_rwlock_unlock(&s->using);
     if (!status) say_refused(&p);
+    basin_labels_free(&p.labels);
     generation_free(old);
     return status;
 }
