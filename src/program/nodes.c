@@ -13,6 +13,13 @@ bool basin_args_classes(basin_args *args) {
     return args->table.classes = !strncmp(args->command->name, "node", 4);
 }
 
+int64_t basin_class_find(const basin_nodes_model *model, const char *name) {
+    const char *own;
+    for (int64_t c = 0; (own = basin_nodes_class(model, c)); c++)
+        if (!strcmp(own, name)) return c;
+    return -1;
+}
+
 basin_status basin_nodes_model_open(basin_nodes_use *use, basin_args *args, const char *model,
                                     basin_error *error) {
     bool classes = basin_args_classes(args);

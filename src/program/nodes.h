@@ -23,6 +23,8 @@ typedef struct basin_nodes_use {
 
 /* Whether a command is of the group `node`; networks are read accordingly. */
 bool basin_args_classes(basin_args *args);
+/* The class of the model that has this name, or -1. */
+int64_t basin_class_find(const basin_nodes_model *model, const char *name);
 /* Opens the model, unless that is NULL. */
 basin_status basin_nodes_model_open(basin_nodes_use *use, basin_args *args, const char *model,
                                     basin_error *error);

@@ -8,7 +8,7 @@
 
 typedef struct options {
     BASIN_ARGS;
-    const char *labels, *model, *part, *rivals, *split, *threshold_for;
+    const char *labels, *model, *rivals, *split, *threshold_for;
     int64_t first, runs, split_seed;
     double ratio;
     bool inductive, no_baselines, no_edges, shuffle_edges, unseen;
@@ -26,8 +26,6 @@ static const basin_option anomaly_table[] = {
     BASIN_TEXT(model, 0, "model", "MODEL", .needs = "in-context=off"),
     BASIN_CONTEXT_OPTIONS,
     BASIN_TEXT(labels, 0, "labels", "A:N", .needs = "in-context=on", .text = "20:180"),
-    BASIN_CHOICE(part, "part", "auto|train|val|test|all", .needs = "model!=", .more = true,
-                 .text = "auto"),
     BASIN_FLAG(unseen, "unseen", .needs = "model!=", .more = true),
     BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", .needs = "model!=", .more = true),
     BASIN_OPTIONS_START("default"),
@@ -176,24 +174,16 @@ static const char *drawn_option(const eval *b) {
     return basin_option_given(&b->o->args, "split-seed") ? "split-seed" : NULL;
 }
 
-/* A file with fewer splits than runs: each of them once, or the only one with other seeds. */
-static void note_fewer(const eval *b, int64_t runs) {
-    long long there = b->use.network->splits;
-    if (!b->masks || (b->splits.runs == runs && (there > 1 || runs == 1))) return;
-    if (there == 1)
-        note(b, "the file has 1 split: %lld runs with different seeds", (long long)b->splits.runs);
-    else
-        note(b, "the file has %lld splits: %lld runs instead of %lld", there,
-             (long long)b->splits.runs, (long long)runs);
-}
-
 static basin_status plan_splits(eval *b, int64_t runs, basin_error *error) {
     options *o = b->o;
     const basin_network *n = b->use.network;
     b->masks = !strcmp(o->split, "masks") || (!strcmp(o->split, "auto") && n->splits > 0);
     b->splits.runs = runs;
     if (!n->label)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to compare with", n->path);
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: no labels to compare with; needs a table of nodes with a column of "
+                          "labels (the option label names it)",
+                          n->path);
     if (b->masks && o->first >= n->splits)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: %lld splits; number %lld does not exist",
                           n->path, (long long)n->splits, (long long)o->first);
@@ -202,7 +192,10 @@ static basin_status plan_splits(eval *b, int64_t runs, basin_error *error) {
     if (b->masks && drawn_option(b))
         note(b, "--%s has no effect: the file has splits; --split ratio draws others",
              drawn_option(b));
-    note_fewer(b, runs);
+    if (b->masks && (b->splits.runs < runs || (n->splits == 1 && runs > 1)))
+        note(b, "the file has %lld split%s: %lld runs%s", (long long)n->splits,
+             n->splits == 1 ? "" : "s", (long long)b->splits.runs,
+             n->splits == 1 ? " with different seeds" : "");
     return BASIN_OK;
 }
 
@@ -231,13 +224,9 @@ static basin_status take_split(eval *b, int64_t i, basin_error *error) {
 /* The network with no edges, or with those of node i at another node: what each has stays. */
 static basin_status change_edges(basin_network **copy, const basin_network *n, bool shuffle,
                                  basin_error *error) {
-    basin_random random = basin_random_start(0, 1, 0);
     BASIN_SCRATCH_RAW(int64_t, node, n->nodes, "an evaluation", error);
     for (int64_t i = 0; i < n->nodes; i++) node[i] = i;
-    for (int64_t i = n->nodes - 1; i > 0 && shuffle; i--) {
-        int64_t other = (int64_t)basin_random_below(&random, (uint64_t)i + 1), own = node[i];
-        node[i] = node[other], node[other] = own;
-    }
+    if (shuffle) basin_random_permutation(node, (size_t)n->nodes, 0, 1);
     BASIN_TRY(basin_network_induce(copy, n, node, n->nodes, error));
     basin_network *c = *copy;
     for (int r = 0; r < c->relations && !shuffle; r++) {
@@ -263,24 +252,12 @@ static basin_status add_changed(eval *b, basin_error *error) {
 
 /* ---- a past that knows nothing of the future ---- */
 
-/* A time as a table has it. */
-static void print_time(char text[40], const basin_schema *schema, double time) {
-    struct tm day;
-    time_t seconds = (time_t)ceil(time * 86400 - 1e-6);
-    bool date = false;
-    for (size_t i = 0; i < schema->edges.columns; i++)
-        date = date ||
-               (schema->edges.column[i].time && schema->edges.column[i].type == BASIN_COLUMN_DATE);
-    snprintf(text, 40, "%.17g", time);
-    if (date && gmtime_r(&seconds, &day)) strftime(text, 40, "%Y-%m-%dT%H:%M:%S", &day);
-}
-
 /* The graph at the end of validation: later rows of edges are not read. */
 static basin_status open_past(eval *b, basin_error *error) {
     const basin_network *n = b->use.network;
     options *o = b->o;
     basin_args then = o->args;
-    char until[40], id[BASIN_MAX_NODE];
+    char until[BASIN_TIME_TEXT], id[BASIN_MAX_NODE];
     double end = -INFINITY;
     if (!n->since || !n->schema)
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -290,7 +267,8 @@ static basin_status open_past(eval *b, basin_error *error) {
     for (int64_t i = 0; i < n->nodes; i++)
         if (part[i] == BASIN_SPLIT_TRAIN || part[i] == BASIN_SPLIT_VAL)
             end = fmax(end, n->since[i]);
-    print_time(until, n->schema, end);
+    basin_time_print(until, ceil(end * 86400 - 1e-6) / 86400, true);
+    if (!basin_schema_has_dates(n->schema)) snprintf(until, sizeof until, "%.17g", end);
     then.quiet = true, then.network.split_time = NULL, then.table.until = until;
     BASIN_TRY(basin_args_network(&b->past, &then, n->schema, o->operands, o->operand, error));
     BASIN_TRY(BASIN_NEW(&b->past_part, b->past->nodes + 1, "an evaluation", error));
@@ -346,18 +324,23 @@ static void judge_labelled(eval *b) {
         b->part[i] = n->label && n->label[i] >= 0 ? BASIN_SPLIT_TEST : BASIN_SPLIT_NONE;
 }
 
-/* The file's test nodes, where it has some, else all that have a label. */
-static basin_status choose_nodes(eval *b, basin_error *error) {
+/* The file's test nodes, where it has some, else all that have a label; with --unseen without those
+ * that took part in training. */
+static basin_status choose_judged(eval *b, basin_error *error) {
     const basin_network *n = b->use.network;
-    if (b->masks) BASIN_TRY(take_split(b, 0, error));
-    if (!basin_split_nodes(NULL, b->part, n->nodes, BASIN_SPLIT_TEST)) judge_labelled(b);
+    b->judged = "test";
+    if (n->splits && strcmp(b->o->split, "ratio") != 0)
+        BASIN_TRY(basin_split_from_masks(b->part, n, n->splits > 1 ? b->o->first : 0, error));
+    if (!basin_split_nodes(NULL, b->part, n->nodes, BASIN_SPLIT_TEST)) {
+        b->judged = "all labelled";
+        judge_labelled(b);
+    }
+    if (!b->o->unseen) return BASIN_OK;
+    BASIN_SCRATCH(uint8_t, seen, n->nodes, "a back-test", error);
+    BASIN_TRY(basin_nodes_seen(seen, b->use.model, n, error));
+    for (int64_t i = 0; i < n->nodes; i++)
+        if (seen[i] && b->part[i] == BASIN_SPLIT_TEST) b->part[i] = BASIN_SPLIT_NONE, b->left_out++;
     return BASIN_OK;
-}
-
-static bool is_class(const basin_nodes_model *model, const char *name) {
-    const char *own = NULL;
-    for (int64_t c = 0; (own = basin_nodes_class(model, c)) && strcmp(own, name) != 0;) c++;
-    return own != NULL;
 }
 
 /* Notes classes that the model does not have, and hence never predicts. */
@@ -370,7 +353,7 @@ static basin_status check_classes(const eval *b, basin_error *error) {
     for (int64_t i = 0; i < n->nodes; i++)
         if (b->part[i] == BASIN_SPLIT_TEST) count[n->label[i]]++;
     for (int32_t c = 0; c <= last; c++)
-        if (is_class(b->use.model, basin_network_class(n, c, text))) known += count[c];
+        if (basin_class_find(b->use.model, basin_network_class(n, c, text)) >= 0) known += count[c];
     if (!known)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: none of %lld labelled nodes has a class of %s, which are called %s, "
@@ -391,7 +374,7 @@ static basin_status measure(eval *b, basin_error *error) {
     BASIN_SCRATCH(double, probability, u->network->nodes * u->info->classes, "probabilities",
                   error);
     BASIN_TRY(basin_nodes_predict(probability, u->model, u->network, &u->how, error));
-    BASIN_TRY(choose_nodes(b, error));
+    BASIN_TRY(choose_judged(b, error));
     BASIN_TRY(basin_nodes_evaluate(&b->figures->test, probability, u->model, u->network, b->part,
                                    BASIN_SPLIT_TEST, 0, error));
     BASIN_TRY(check_classes(b, error));
@@ -406,9 +389,9 @@ static const basin_network *network_of(const eval *b, int number) {
 }
 
 static basin_status train(basin_nodes_model **model, basin_training_result *outcome, eval *b,
-                          int number, int64_t seed, const basin_training_options *training,
-                          basin_error *error) {
-    basin_nodes_data data = {.network = network_of(b, number), .part = b->part};
+                          int number, int64_t seed, const uint8_t *part,
+                          const basin_training_options *training, basin_error *error) {
+    basin_nodes_data data = {.network = network_of(b, number), .part = part};
     int rival = data.network == b->use.network ? number - b->first_rival : -1;
     if (b->past) data.network = b->past, data.part = b->past_part;
     basin_settings *settings = b->o->settings;
@@ -460,10 +443,7 @@ static basin_status run_default(eval *b, double *probability, figures *f, int64_
         part[i] = b->part[i];
         if (part[i] == BASIN_SPLIT_TRAIN && ++seen[n->label[i]] % 5 == 0) part[i] = BASIN_SPLIT_VAL;
     }
-    basin_nodes_data data = {.network = n, .part = part};
-    BASIN_TRY(basin_settings_set_number(b->o->settings, "seed", (double)seed, error));
-    basin_status status =
-        basin_nodes_train(&model, &outcome, b->o->settings, &data, training, error);
+    basin_status status = train(&model, &outcome, b, DETECTOR, seed, part, training, error);
     b->splits.stopped = outcome.stopped;
     if (!status && !outcome.stopped)
         status = basin_nodes_predict(probability, model, n, &b->use.how, error);
@@ -505,7 +485,7 @@ static basin_status run_model(eval *b, int number, int64_t i, basin_error *error
     } else if (number >= b->first_rival && b->rival[number - b->first_rival] == xgboost) {
         status = run_xgboost(b, f, seed, &training, error);
     } else {
-        status = train(&model, &outcome, b, number, seed, &training, error);
+        status = train(&model, &outcome, b, number, seed, b->part, &training, error);
         b->splits.stopped = outcome.stopped;
         f->epoch = outcome.best_epoch;
         if (!status && !b->splits.stopped)
@@ -672,16 +652,6 @@ static void put_result(basin_record *r, const eval *b) {
 
 /* ---- running ---- */
 
-/* The paper's rows of 1 % are presets; a preset does not set the ratio. */
-static void note_ratio(const eval *b) {
-    const char *preset = b->o->start.preset, *end = strrchr(preset, '-');
-    if (b->masks || !end || strcmp(end, "-1") != 0 || b->o->ratio < 0.05) return;
-    note(b,
-         "%s is the paper's row for 1 %% training nodes; here it is %g %%; the paper has "
-         "--ratio 0.01",
-         preset, 100 * b->o->ratio);
-}
-
 static uint64_t seed_of(const options *o) {
     double seed;
     return basin_settings_get_number(&seed, o->settings, "seed", NULL) ? 0 : (uint64_t)seed;
@@ -707,17 +677,12 @@ static basin_status prepare(eval *b, basin_error *error) {
         if (!strcmp(text, "none")) basin_network_forget_facts(b->use.network);
     }
     BASIN_TRY(plan_splits(b, o->model ? 1 : o->runs, error));
-    if (!b->classes) note_ratio(b);
     BASIN_TRY(parse_rivals(b, o->rivals, error));
     BASIN_TRY(add_changed(b, error));
     if (o->inductive) BASIN_TRY(open_past(b, error));
     if (!b->classes) BASIN_TRY(name_detector(b, error));
     b->first_rival = b->classes ? 1 : RIVALS;
     b->models = b->first_rival + b->rivals;
-    BASIN_TRY(BASIN_NEW(&b->part, b->use.network->nodes, "an evaluation", error));
-    BASIN_TRY(BASIN_NEW(&b->figures, b->models * b->splits.runs, "an evaluation", error));
-    BASIN_TRY(BASIN_NEW(&b->splits.value, b->splits.runs, "an evaluation", error));
-    b->seed = (int64_t)seed_of(o);
     return BASIN_OK;
 }
 
@@ -739,10 +704,6 @@ static basin_status prepare_context(eval *b, basin_error *error) {
     b->first_rival = 1, b->models = 1 + b->rivals;
     b->splits.runs = b->o->runs;
     b->parameters = basin_context_get_info(b->context)->parameters;
-    BASIN_TRY(BASIN_NEW(&b->part, n->nodes, "an evaluation", error));
-    BASIN_TRY(BASIN_NEW(&b->figures, b->models * b->splits.runs, "an evaluation", error));
-    BASIN_TRY(BASIN_NEW(&b->splits.value, b->splits.runs, "an evaluation", error));
-    b->seed = (int64_t)seed_of(b->o);
     return BASIN_OK;
 }
 
@@ -764,6 +725,10 @@ static basin_status evaluate(eval *b, basin_error *error) {
     o->network.split_val = (1 - o->ratio) / 3;
     BASIN_TRY(basin_nodes_use_open(&b->use, &o->args, o->model, 0, error));
     BASIN_TRY(o->context.on ? prepare_context(b, error) : prepare(b, error));
+    BASIN_TRY(BASIN_NEW(&b->part, b->use.network->nodes, "an evaluation", error));
+    BASIN_TRY(BASIN_NEW(&b->figures, b->models * b->splits.runs, "an evaluation", error));
+    BASIN_TRY(BASIN_NEW(&b->splits.value, b->splits.runs, "an evaluation", error));
+    b->seed = (int64_t)seed_of(o);
     return basin_splits_run(&b->splits, error);
 }
 
@@ -773,38 +738,6 @@ static basin_status evaluate(eval *b, basin_error *error) {
 static const char *idle(options *o) {
     if (basin_training_settings_given(&o->args, NULL)) return "a training setting";
     return strcmp(o->split, "ratio") ? NULL : "--split ratio";
-}
-
-static basin_status take_masks(eval *b, int part, basin_error *error) {
-    const basin_network *n = b->use.network;
-    if (!n->splits)
-        return basin_fail(error, BASIN_BAD_VALUE, "%s: no split, which --part %s needs", n->path,
-                          b->o->part);
-    BASIN_TRY(basin_split_from_masks(b->part, n, b->o->first, error));
-    for (int64_t i = 0; i < n->nodes; i++)
-        b->part[i] = b->part[i] == part ? BASIN_SPLIT_TEST : BASIN_SPLIT_NONE;
-    return BASIN_OK;
-}
-
-static basin_status choose_judged(eval *b, basin_error *error) {
-    static const char *const name[] = {"all", "train", "val", "test"};
-    const basin_network *n = b->use.network;
-    int part = 0;
-    for (int p = 1; p <= BASIN_SPLIT_TEST; p++)
-        if (!strcmp(b->o->part, name[p])) part = p;
-    if (!strcmp(b->o->part, "auto") && n->splits && n->test) part = BASIN_SPLIT_TEST;
-    b->judged = part ? name[part] : "all labelled";
-    judge_labelled(b);
-    if (part) BASIN_TRY(take_masks(b, part, error));
-    if (!b->o->unseen) return BASIN_OK;
-    BASIN_SCRATCH(uint8_t, seen, n->nodes, "a back-test", error);
-    BASIN_TRY(basin_nodes_seen(seen, b->use.model, n, error));
-    for (int64_t i = 0; i < n->nodes; i++)
-        if (seen[i] && b->part[i]) {
-            b->part[i] = BASIN_SPLIT_NONE;
-            b->left_out++;
-        }
-    return BASIN_OK;
 }
 
 static void note_judged(basin_record *r, const eval *b) {

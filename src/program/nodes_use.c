@@ -362,24 +362,15 @@ static basin_status open_graphs(job *j, int first, basin_error *error) {
     return o->only_new || o->changed ? choose_some(j, error) : BASIN_OK;
 }
 
-/* The first option of how files are read that was given; NULL: none. */
-static const char *reading_option(const basin_args *args) {
-    static const basin_option table[] = {BASIN_OPTIONS_NETWORK, BASIN_OPTIONS_END};
-    const basin_option *o = table;
-    while (o->entry.is.name && !basin_option_given(args, o->entry.is.name)) o++;
-    return o->entry.is.name;
-}
-
 /* Parts of a folder, or of what was opened (folder NULL), which is then freed. */
 static basin_status open_parts(job *j, const char *folder, basin_error *error) {
     const options *o = j->o;
     int64_t count = basin_ranks_count(o->ranks);
     char facts[32] = "";
     if (!folder && !o->parts && !o->ranks) return BASIN_OK;
-    if (folder && reading_option(&o->args))
-        return basin_fail(error, BASIN_BAD_VALUE,
-                          "%s: parts are read as they were cut; --%s has no effect", folder,
-                          reading_option(&o->args));
+    basin_table_options table;
+    basin_network_options how = basin_network_options_of(&o->args, &table);
+    if (folder) BASIN_TRY(basin_network_options_check_parts(&how, folder, error));
     basin_settings_get(facts, sizeof facts, j->use.info->settings, "facts", NULL);
     basin_cut_spec spec = {.parts = o->parts ? o->parts : count > 8 ? count : 8};
     if (!folder && !strcmp(facts, "none")) basin_network_forget_facts(j->use.network);
@@ -567,12 +558,12 @@ static void put_explanation(basin_record *r, const void *context) {
 /* ---- running ---- */
 
 static basin_status find_class(job *j, basin_error *error) {
-    int64_t C = j->use.info->classes;
-    for (j->number = 0; j->number < C; j->number++)
-        if (!strcmp(basin_nodes_class(j->use.model, j->number), j->o->class_name)) return BASIN_OK;
+    j->number = basin_class_find(j->use.model, j->o->class_name);
+    if (j->number >= 0) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_VALUE,
                       "--class '%.60s' is not one of the model's %lld, the first of which is '%s'",
-                      j->o->class_name, (long long)C, basin_nodes_class(j->use.model, 0));
+                      j->o->class_name, (long long)j->use.info->classes,
+                      basin_nodes_class(j->use.model, 0));
 }
 
 static basin_status predicted_class(job *j, int64_t node, basin_error *error) {

@@ -148,10 +148,20 @@ TEST(eval_gives_intervals) {
     double mean = json_number(tree, "models.0.auroc.0");
     assert_true(json_number(tree, "models.0.interval_95.auroc.0") < mean);
     assert_true(json_number(tree, "models.0.interval_95.auroc.1") > mean);
-    const program *p =
-        run(state, "anomaly eval accounts.csv transfers.csv --preset paper-amazon-1 --epochs 1 "
-                   "--runs 1 --no-baselines");
-    assert_contains(p->err, "the paper has --ratio 0.01");
+}
+
+/* One table where two are needed: the line says which one is missing. */
+TEST(names_the_table_that_is_missing) {
+    run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK " --trees 0 -o two.st --quiet");
+    assert_error(run(state, "anomaly train accounts.csv -o n.st --quiet"), 1,
+                 "accounts.csv: no table of transfers is given");
+    assert_error(run(state, "anomaly eval accounts.csv --quiet"), 1,
+                 "accounts.csv: no table of transfers is given");
+    assert_error(run(state, "anomaly eval transfers.csv --quiet"), 1,
+                 "transfers.csv: no labels to compare with; needs a table of nodes");
+    assert_error(run(state, "anomaly eval transfers.csv --model two.st --quiet"), 1,
+                 "transfers.csv: no table of nodes is given beside it; the detector was trained "
+                 "with its column 'amount'");
 }
 
 /* XGBoost stands beside the detector, after the plain models; a wrong name is told at once. */

@@ -22,7 +22,6 @@ TEST_WITH(idle_options_are_refused, folder_new, program_teardown) {
         {"anomaly score --in-context x --parts 2", "--parts has no effect with --in-context"},
         {"anomaly eval x --split masks --ratio 0.4", "--ratio has no effect with --split masks"},
         {"anomaly eval x --split masks --split-seed 1", "--split-seed has no effect with --split"},
-        {"anomaly eval x --part auto", "--part has no effect without --model"},
         {"node eval x --model m --runs 10", "--runs has no effect with --model m"},
         {"node eval x --split masks --ratio 0.6", "--ratio has no effect with --split masks"},
         {"graph cv x --index y --folds 10", "--folds has no effect with --index y"},

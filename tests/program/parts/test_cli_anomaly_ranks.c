@@ -51,7 +51,7 @@ TEST_WITH(parts_are_read_as_they_were_cut, make_parts, remove_parts) {
                  "parts: is no CSV, expected no option id");
     must_run(run(state, TRAIN "--epochs 1 --hops 1 --scaling standard -o m.safetensors"));
     assert_error(run(state, "anomaly score m.safetensors parts --label x"), 1,
-                 "parts: parts are read as they were cut; --label has no effect");
+                 "parts: is no CSV, expected no option label");
 }
 
 /* Without a word of settings: with trees and members, on tables and on parts. */

@@ -96,17 +96,6 @@ static basin_status number_of(double *x, const place *at, const basin_schema_col
     return BASIN_OK;
 }
 
-/* "2026-11-15", "2026-11-15T08:30:00", to the microsecond where it is not a whole second. */
-static void print_time(char text[BASIN_DAY_TEXT], double days) {
-    double whole = floor(days), seconds = floor((days - whole) * 86400e6 + 0.5) / 1e6;
-    int minutes = (int)(seconds / 60);
-    basin_day_print(text, (int64_t)whole * 86400);
-    if (seconds > 0)
-        snprintf(text + strlen(text), BASIN_DAY_TEXT - strlen(text), "T%02d:%02d:%0*.*f",
-                 minutes / 60, minutes % 60, floor(seconds) < seconds ? 9 : 2,
-                 floor(seconds) < seconds ? 6 : 0, seconds - 60 * minutes);
-}
-
 static basin_status replace(cJSON *object, const char *key, cJSON *by, basin_error *error) {
     if (by && cJSON_ReplaceItemInObjectCaseSensitive(object, key, by)) return BASIN_OK;
     cJSON_Delete(by);
@@ -127,19 +116,19 @@ static basin_status put_number(const place *at, const basin_schema_column *colum
 /* Dates are in the base's format, ISO 8601, or seconds since 1970. */
 static basin_status put_date(const place *at, const char *text, cJSON *object, const char *key,
                              basin_error *error) {
-    char day[BASIN_DAY_TEXT], last[BASIN_DAY_TEXT], why[200];
+    char day[BASIN_TIME_TEXT], last[BASIN_TIME_TEXT], why[200];
     double days;
     bool format = at->date_format && basin_cell_date(&days, text, at->date_format);
     snprintf(why, sizeof why, "holds '%.60s', expected a date", text);
     if (!format && !basin_cell_date(&days, text, NULL) && !basin_cell_epoch(&days, text))
         return refuse(at, BASIN_BAD_VALUE, key, why, error);
     if (at->door && days > at->door->latest) {
-        print_time(last, at->door->latest);
+        basin_time_print(last, at->door->latest, true);
         snprintf(why, sizeof why, "is '%.60s', in the future; expected at most %s", text, last);
         return refuse(at, BASIN_BAD_VALUE, key, why, error);
     }
     if (format || strpbrk(text, ",\"\r\n")) {
-        print_time(day, days);
+        basin_time_print(day, days, true);
         fputs(day, at->file);
         return replace(object, key, cJSON_CreateString(day), error);
     }

@@ -246,11 +246,11 @@ static basin_status check_names(basin_tables *j) {
     for (char name[WORD]; next_word(name, &drop, ',');)
         if (*name && !is_there(j, name, true, true)) return fail_absent(j, NULL, name, "to drop");
     if (j->first || j->o->base || j->o->edgeless) return BASIN_OK;
-    return basin_fail(
-        j->error, BASIN_BAD_FILE,
-        "%s: no column for the source and the target of an edge is in %s "
-        "(src and dst are the usual names; the options source and target name others)",
-        j->table[0].source->path, j->tables > 1 ? "any header of the files" : "its header");
+    return basin_fail(j->error, BASIN_BAD_FILE,
+                      "%s: no table of transfers is given: no file has columns for the source and "
+                      "the target of an edge (usually src and dst; the options source and target "
+                      "name others)",
+                      j->table[0].source->path);
 }
 
 /* ---- features of nodes ---- */
@@ -289,6 +289,11 @@ static basin_status bind_schema(basin_tables *j) {
         basin_column *found;
         if (!basin_column_is_feature(known->column[i].type)) continue;
         BASIN_TRY(find_feature(j, &found, known->column[i].name));
+        if (!found && !j->o->base && !j->node_tables)
+            return basin_fail(j->error, BASIN_BAD_VALUE,
+                              "%s: no table of nodes is given beside it; the detector was trained "
+                              "with its column '%s'",
+                              j->table[0].source->path, known->column[i].name);
         if (!found && !j->o->base)
             return fail_absent(j, NULL, known->column[i].name,
                                "with which the detector was trained");

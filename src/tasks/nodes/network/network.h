@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/dictionary.h"
 #include "base/try.h"
 #include "basin/io.h"
@@ -116,6 +117,11 @@ basin_status basin_schema_read(basin_schema **schema, const char *json, int64_t 
 enum { BASIN_VALUE_TEXT = 32 };
 const char *basin_schema_value(char text[BASIN_VALUE_TEXT], const basin_schema *schema,
                                int64_t feature, double value, bool mean);
+/* Whether the times of edges are dates; and a time as its column has it: "2026-11-15",
+ * "2026-11-15T08:30:00", to the microsecond where it is not a whole second, or a number. */
+enum { BASIN_TIME_TEXT = BASIN_DAY_TEXT };
+bool basin_schema_has_dates(const basin_schema *schema);
+void basin_time_print(char text[BASIN_TIME_TEXT], double time, bool date);
 /* Makes a network fit, features and relations by name: an absent category is zero, an absent column
  * an error, what is left over is noted. Opening with a schema in the options does it. */
 basin_status basin_network_match(basin_network *network, const basin_schema *schema,

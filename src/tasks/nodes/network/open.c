@@ -249,22 +249,15 @@ static basin_status network_find_now(basin_network *network, basin_error *error)
     float now = latest(network, max, &beyond);
     if (isfinite(now)) facts->now = (double)now;
     if (!beyond) return BASIN_OK;
-    const basin_schema_table *edges = &network->schema->edges;
-    bool date = false;
-    for (size_t i = 0; i < edges->columns; i++)
-        date = date || (edges->column[i].time && edges->column[i].type == BASIN_COLUMN_DATE);
-    double end[] = {(double)latest(network, INFINITY, &none), facts->now};
-    char text[2][BASIN_DAY_TEXT];
-    for (int i = 0; i < 2; i++)
-        if (date && fabs(end[i]) < 2e6)
-            basin_day_print(text[i], (int64_t)(end[i] * 86400));
-        else
-            snprintf(text[i], sizeof text[i], "%g", end[i]);
+    char last[BASIN_TIME_TEXT], now_text[BASIN_TIME_TEXT];
+    bool date = basin_schema_has_dates(network->schema);
+    basin_time_print(last, (double)latest(network, INFINITY, &none), date);
+    basin_time_print(now_text, facts->now, date);
     basin_network_add_note(network,
                            "edges: the times of %" PRId64
                            " entries are far behind all others, up to %s "
                            "where these end at %s; ages count from %s",
-                           beyond, text[0], text[1], text[1]);
+                           beyond, last, now_text, now_text);
     return BASIN_OK;
 }
 

@@ -217,68 +217,65 @@ void basin_scaler_apply(float *y, const basin_scaler *scale, const float *x, int
 
 enum { KEY_TEXT = 100 };
 
+/* What is stored of each kind. */
+static const struct {
+    const char *name;
+    size_t offset; /* in basin_scaler */
+    basin_scaler_kind kind;
+} array[] = {{"mean", offsetof(basin_scaler, mean), BASIN_SCALE_STANDARD},
+             {"factor", offsetof(basin_scaler, factor), BASIN_SCALE_STANDARD},
+             {"quantile", offsetof(basin_scaler, quantile), BASIN_SCALE_QUANTILE}};
+
+static float **array_of(basin_scaler *s, int i) {
+    return (float **)(void *)((char *)s + array[i].offset);
+}
+
 basin_status basin_scaler_store(basin_bundle *bundle, const char *prefix, const basin_scaler *scale,
                                 basin_error *error) {
-    basin_shape row = BASIN_SHAPE(scale->features);
-    const struct {
-        const char *name;
-        const float *data;
-        basin_shape shape;
-    } table[] = {{"mean", scale->mean, row},
-                 {"factor", scale->factor, row},
-                 {"quantile", scale->quantile, BASIN_SHAPE(scale->features, scale->points)}};
+    bool rows = scale->kind == BASIN_SCALE_QUANTILE;
+    basin_shape shape =
+        rows ? BASIN_SHAPE(scale->features, scale->points) : BASIN_SHAPE(scale->features);
     char key[KEY_TEXT];
     snprintf(key, sizeof key, "%skind", prefix);
     BASIN_TRY(basin_bundle_meta_set(bundle, key, kind_name[scale->kind], error));
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        if (!table[i].data) continue;
-        snprintf(key, sizeof key, "%s%s", prefix, table[i].name);
-        BASIN_TRY(basin_bundle_put(bundle, key, table[i].data, BASIN_F32, table[i].shape, error));
+    for (int i = 0; i < 3; i++) {
+        if (array[i].kind != scale->kind) continue;
+        snprintf(key, sizeof key, "%s%s", prefix, array[i].name);
+        const float *data = *array_of((basin_scaler *)(uintptr_t)scale, i);
+        BASIN_TRY(basin_bundle_put(bundle, key, data, BASIN_F32, shape, error));
     }
     return BASIN_OK;
 }
 
-static basin_status get(const basin_tensor **tensor, const basin_bundle *bundle, const char *prefix,
-                        const char *name, int rank, basin_error *error) {
+/* One array; the first says how many features there are. */
+static basin_status load(basin_scaler *s, int i, const basin_bundle *bundle, const char *prefix,
+                         basin_error *error) {
     char key[KEY_TEXT];
-    snprintf(key, sizeof key, "%s%s", prefix, name);
-    BASIN_TRY(basin_bundle_get(tensor, bundle, key, error));
-    const basin_tensor *t = *tensor;
-    if (t->shape.rank == rank && basin_shape_count(t->shape) > 0 && basin_tensor_first_bad(t) < 0)
-        return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s, expected %d axes of finite numbers",
-                      basin_bundle_path(bundle), key, basin_shape_text(t->shape), rank);
-}
-
-static void copy(float *to, const basin_tensor *from) {
-    basin_tensor t = basin_tensor_borrow(to, BASIN_F32, from->shape);
-    (void)basin_tensor_convert(&t, from, NULL); /* equal shapes cannot fail */
+    const basin_tensor *t;
+    int rank = s->kind == BASIN_SCALE_QUANTILE ? 2 : 1;
+    snprintf(key, sizeof key, "%s%s", prefix, array[i].name);
+    BASIN_TRY(basin_bundle_get(&t, bundle, key, error));
+    if (t->shape.rank != rank || basin_shape_count(t->shape) < 1 ||
+        basin_tensor_first_bad(t) >= 0 || (s->features && t->shape.dim[0] != s->features))
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s, expected %d axes of finite numbers",
+                          basin_bundle_path(bundle), key, basin_shape_text(t->shape), rank);
+    bool first = !s->features;
+    s->features = t->shape.dim[0], s->points = rank == 2 ? t->shape.dim[1] : 0;
+    if (first) BASIN_TRY(alloc(s, error));
+    basin_tensor to = basin_tensor_borrow(*array_of(s, i), BASIN_F32, t->shape);
+    return basin_tensor_convert(&to, t, error);
 }
 
 basin_status basin_scaler_load(basin_scaler *scale, const basin_bundle *bundle, const char *prefix,
                                basin_error *error) {
     char key[KEY_TEXT];
-    const basin_tensor *mean = NULL, *factor = NULL, *quantile = NULL;
     *scale = (basin_scaler){0};
     snprintf(key, sizeof key, "%skind", prefix);
     const char *kind = basin_bundle_meta(bundle, key);
     BASIN_TRY(basin_scaler_parse(&scale->kind, kind ? kind : "none", error));
-    if (!is_fitted(scale->kind)) return BASIN_OK;
-    if (scale->kind == BASIN_SCALE_STANDARD) {
-        BASIN_TRY(get(&mean, bundle, prefix, "mean", 1, error));
-        BASIN_TRY(get(&factor, bundle, prefix, "factor", 1, error));
-    } else {
-        BASIN_TRY(get(&quantile, bundle, prefix, "quantile", 2, error));
-    }
-    scale->features = (mean ? mean : quantile)->shape.dim[0];
-    scale->points = quantile ? quantile->shape.dim[1] : 0;
-    if (factor && factor->shape.dim[0] != scale->features)
-        return basin_fail(error, BASIN_BAD_FILE, "%s: %smean and factor differ in length",
-                          basin_bundle_path(bundle), prefix);
-    basin_status status = alloc(scale, error);
-    if (status) return basin_scaler_free(scale), status;
-    if (mean) return copy(scale->mean, mean), copy(scale->factor, factor), BASIN_OK;
-    copy(scale->quantile, quantile);
-    score_quantiles(scale);
+    for (int i = 0; i < 3; i++)
+        if (array[i].kind == scale->kind)
+            BASIN_TRY_OR(load(scale, i, bundle, prefix, error), basin_scaler_free(scale));
+    if (scale->quantile) score_quantiles(scale);
     return BASIN_OK;
 }

@@ -383,6 +383,28 @@ basin_status basin_schema_read(basin_schema **schema, const char *json, int64_t 
 
 /* ---- values as people know them ---- */
 
+bool basin_schema_has_dates(const basin_schema *schema) {
+    for (size_t i = 0; i < schema->edges.columns; i++) {
+        const basin_schema_column *c = &schema->edges.column[i];
+        if (c->time && c->type == BASIN_COLUMN_DATE) return true;
+    }
+    return false;
+}
+
+void basin_time_print(char text[BASIN_TIME_TEXT], double time, bool date) {
+    if (!date || !(fabs(time) < 2e6)) {
+        snprintf(text, BASIN_TIME_TEXT, "%g", time);
+        return;
+    }
+    double whole = floor(time), seconds = floor((time - whole) * 86400e6 + 0.5) / 1e6;
+    int minutes = (int)(seconds / 60);
+    basin_day_print(text, (int64_t)whole * 86400);
+    if (seconds > 0)
+        snprintf(text + strlen(text), BASIN_TIME_TEXT - strlen(text), "T%02d:%02d:%0*.*f",
+                 minutes / 60, minutes % 60, floor(seconds) < seconds ? 9 : 2,
+                 floor(seconds) < seconds ? 6 : 0, seconds - 60 * minutes);
+}
+
 static const basin_schema_column *column_of(const basin_schema *schema, int64_t feature) {
     for (size_t i = 0; schema && i < schema->nodes.columns; i++) {
         const basin_schema_column *c = &schema->nodes.column[i];

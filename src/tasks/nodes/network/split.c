@@ -1,6 +1,5 @@
 /* Splits into training, validation and test: stratified by seed and run, from files, by time. */
 #include <inttypes.h>
-#include <time.h>
 
 #include "base/sort.h"
 #include "base/text.h"
@@ -126,14 +125,6 @@ static basin_status new_masks(basin_network *n, basin_error *error) {
     return status;
 }
 
-/* A time as its column writes it: a number, or the day of a date. */
-static void print_time(char text[40], double time, bool date) {
-    time_t seconds = (time_t)floor(time * 86400);
-    struct tm parts;
-    if (!date || !gmtime_r(&seconds, &parts) || !strftime(text, 40, "%Y-%m-%d", &parts))
-        snprintf(text, 40, "%g", time);
-}
-
 static bool is_date(const basin_network *n, const char *column) {
     const basin_schema_column *c = n->schema ? basin_schema_find(&n->schema->nodes, column) : NULL;
     if (!c && n->schema) c = basin_schema_find(&n->schema->edges, column);
@@ -143,11 +134,11 @@ static bool is_date(const basin_network *n, const char *column) {
 static void note_cuts(basin_network *n, const char *column, const basin_ranked *by, int64_t count,
                       int64_t train, int64_t val) {
     int64_t labelled = 0;
-    char first[40], second[40];
+    char first[BASIN_TIME_TEXT], second[BASIN_TIME_TEXT];
     bool date = is_date(n, column);
     for (int64_t i = 0; i < n->nodes; i++) labelled += n->label[i] >= 0;
-    print_time(first, by[train - 1].value, date);
-    print_time(second, by[val - 1].value, date);
+    basin_time_print(first, by[train - 1].value, date);
+    basin_time_print(second, by[val - 1].value, date);
     basin_network_add_note(
         n,
         "by %s: %" PRId64 " nodes train, up to %s; %" PRId64 " validate, up to %s; %" PRId64

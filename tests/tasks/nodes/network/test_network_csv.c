@@ -397,7 +397,7 @@ TEST(refuses_mistakes) {
         const char *edges, *nodes, *wanted;
     } trial[] = {
         {"", NULL, "edges.csv: the file is empty"},
-        {"a,b\n1,2\n", NULL, "no column for the source and the target"},
+        {"a,b\n1,2\n", NULL, "no table of transfers is given"},
         {"src,dst\n", NULL, "no row below the header"},
         {"src,dst\n1,2\n3\n", NULL, "edges.csv: line 3 has 1 fields, expected 2"},
         {"src,dst\n1,\n", NULL, "line 2: node '' is no name"},
