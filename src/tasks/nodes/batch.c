@@ -86,7 +86,7 @@ static void size_up(basin_nodes_batch *b, const basin_node_inputs *inputs) {
     b->shape.relations = inputs->shape.relations;
     b->shape.positions = inputs->shape.positions;
     b->shape.facts = inputs->shape.facts;
-    b->reader = &inputs->reader;
+    b->inputs = inputs;
     b->shape.placed = true;
     b->shape.nodes = basin_int_max(b->shape.nodes, b->network->nodes);
     for (int r = 0; r < b->shape.relations; r++) {
@@ -147,7 +147,7 @@ basin_nodes_net_data basin_nodes_batch_data(const basin_nodes_batch *batch) {
                                   .label = batch->label,
                                   .weight = batch->weight,
                                   .pairs = batch->pairs,
-                                  .reader = batch->reader,
+                                  .inputs = batch->inputs,
                                   .network = batch->network,
                                   .nodes = batch->network->nodes};
 }

@@ -10,39 +10,63 @@
 
 enum { KEY = 64 };
 
+/* What of the card a model file has: texts, which the card owns, and counts. */
+#define AT(key, member)                                                                            \
+    { key, offsetof(basin_nodes_card, member) }
+static const struct {
+    const char *key;
+    size_t offset;
+} text_of[] = {AT("trained.date", date),      AT("trained.version", version),
+               AT("trained.data", data),      AT("trained.digest", digest),
+               AT("trained.files", files),    AT("trained.cuts", cuts),
+               AT("trained.parents", parents)},
+  count_of[] = {AT("trained.edges", edges), AT("trained.labels", trained_on),
+                AT("validation.labels", validated_on),
+                AT("nodes", nodes)}; /* the model's file has it already */
+enum { TEXTS = sizeof text_of / sizeof *text_of, COUNTS = sizeof count_of / sizeof *count_of };
+
+static char **text_at(basin_nodes_card *card, int i) {
+    return (char **)(void *)((char *)card + text_of[i].offset);
+}
+
+static int64_t *count_at(basin_nodes_card *card, int i) {
+    return (int64_t *)(void *)((char *)card + count_of[i].offset);
+}
+
+static basin_status set_text(const char **copy, const char *text, basin_error *error) {
+    free((char *)(uintptr_t)*copy);
+    *copy = text ? basin_string_copy(text) : NULL;
+    return !text || *copy ? BASIN_OK : basin_fail_memory(error, "what a model was trained on");
+}
+
 /* The day, not the hour: files of equal runs are equal. */
-static void fill_card(basin_nodes_memory *m, const basin_network *network, const uint8_t *part) {
-    basin_nodes_card *card = &m->card;
-    char day[BASIN_DAY_TEXT];
-    snprintf(m->date, sizeof m->date, "%.10s", basin_day_print(day, time(NULL)));
-    snprintf(m->version, sizeof m->version, "%s", BASIN_VERSION_STRING);
-    snprintf(m->data, sizeof m->data, "%s", network->path);
+static basin_status fill_card(basin_nodes_card *card, const basin_network *network,
+                              const uint8_t *part, basin_error *error) {
+    char day[BASIN_DAY_TEXT], data[256];
+    basin_day_print(day, time(NULL))[10] = 0;
+    snprintf(data, sizeof data, "%s", network->path);
+    BASIN_TRY(set_text(&card->date, day, error));
+    BASIN_TRY(set_text(&card->version, BASIN_VERSION_STRING, error));
+    BASIN_TRY(set_text(&card->data, data, error));
     card->nodes = network->nodes;
     card->edges = basin_network_max_edges(network);
     card->trained_on = basin_split_nodes(NULL, part, network->nodes, BASIN_SPLIT_TRAIN);
     card->validated_on = basin_split_nodes(NULL, part, network->nodes, BASIN_SPLIT_VAL);
     card->base_rate = basin_nodes_base_rate(network, part);
+    return BASIN_OK;
 }
 
 /* ---- parents ---- */
 
-static basin_status copy_text(char **copy, const char *text, basin_error *error) {
-    free(*copy);
-    *copy = text ? basin_string_copy(text) : NULL;
-    return !text || *copy ? BASIN_OK : basin_fail_memory(error, "what a model was trained on");
-}
-
 /* Lines of id, date, version and data: of the parent, then of its parents. */
-static basin_status list_parents(char **lines, const basin_bundle *parent, const char *id,
+static basin_status list_parents(const char **lines, const basin_bundle *parent, const char *id,
                                  basin_error *error) {
     char text[4096];
-    const char *date = basin_bundle_meta(parent, "trained.date");
-    const char *version = basin_bundle_meta(parent, "trained.version");
-    const char *data = basin_bundle_meta(parent, "trained.data");
-    const char *older = basin_bundle_meta(parent, "trained.parents");
-    snprintf(text, sizeof text, "%s %s %s %.300s\n%.3600s", id, date ? date : "-",
-             version ? version : "-", data ? data : "-", older ? older : "");
-    return copy_text(lines, text, error);
+    const char *of[TEXTS];
+    for (int i = 0; i < TEXTS; i++) of[i] = basin_bundle_meta(parent, text_of[i].key);
+    snprintf(text, sizeof text, "%s %s %s %.300s\n%.3600s", id, of[0] ? of[0] : "-",
+             of[1] ? of[1] : "-", of[2] ? of[2] : "-", of[TEXTS - 1] ? of[TEXTS - 1] : "");
+    return set_text(lines, text, error);
 }
 
 enum { LISTS = 4 };
@@ -71,7 +95,7 @@ static basin_status take_parent(basin_nodes_memory *memory, const basin_bundle *
     }
     memory->before_unknown = memory->before_unknown || !memory->before.count ||
                              basin_bundle_meta(parent, "seen.unknown");
-    return list_parents(&memory->parents, parent, id, error);
+    return list_parents(&memory->card.parents, parent, id, error);
 }
 
 /* A resumed run must begin with the same model; where none is named, the checkpoint's counts. */
@@ -84,7 +108,7 @@ static basin_status check_parent(basin_nodes_memory *memory, const basin_run *ru
                           "run",
                           basin_bundle_path(run->saved), run->training.from, id);
     memory->before_unknown = saved != NULL;
-    return copy_text(&memory->parents, saved, error);
+    return set_text(&memory->card.parents, saved, error);
 }
 
 /* ---- at the beginning of a run ---- */
@@ -114,17 +138,17 @@ basin_status basin_nodes_memory_begin(basin_nodes_memory *memory, const basin_no
     id[BASIN_MODEL_ID] = 0;
     if (run->saved) BASIN_TRY(check_parent(memory, run, id, error));
     if (run->from) BASIN_TRY(take_parent(memory, run->from, id, error));
-    BASIN_TRY(copy_text(&memory->files, record->files, error));
-    BASIN_TRY(copy_text(&memory->cuts, record->cuts, error));
-    if (record->digest)
-        snprintf(memory->digest, sizeof memory->digest, "%016llx",
-                 (unsigned long long)basin_hash_text(BASIN_HASH_START, record->digest));
-    return BASIN_OK;
+    BASIN_TRY(set_text(&memory->card.files, record->files, error));
+    BASIN_TRY(set_text(&memory->card.cuts, record->cuts, error));
+    if (!record->digest) return BASIN_OK;
+    snprintf(id, sizeof id, "%016llx",
+             (unsigned long long)basin_hash_text(BASIN_HASH_START, record->digest));
+    return set_text(&memory->card.digest, id, error);
 }
 
 static basin_status note_before(const basin_nodes_memory *memory, const basin_network *network,
                                 const uint8_t *part, const basin_watch *watch, basin_error *error) {
-    if (!memory->parents) return BASIN_OK;
+    if (!memory->card.parents) return BASIN_OK;
     if (memory->before_unknown || !basin_known_labels_fit(&memory->before, network)) {
         basin_watch_note(watch, "which nodes the model was trained on that this one begins with is "
                                 "not known: they may be among those of validation and test");
@@ -152,7 +176,7 @@ basin_status basin_nodes_memory_take(basin_nodes_memory *memory, const basin_net
                                      const uint8_t *part, bool labels_known,
                                      const basin_watch *watch, basin_error *error) {
     const basin_salt *salt = &memory->salt;
-    fill_card(memory, network, part);
+    BASIN_TRY(fill_card(&memory->card, network, part, error));
     BASIN_TRY(note_before(memory, network, part, watch, error));
     if (!labels_known)
         BASIN_TRY(basin_known_labels_take(&memory->trained, network, part, BASIN_SPLIT_TRAIN, false,
@@ -166,7 +190,7 @@ void basin_nodes_memory_free(basin_nodes_memory *memory) {
     basin_known_labels_free(&memory->trained);
     basin_known_labels_free(&memory->validated);
     basin_known_labels_free(&memory->before);
-    free(memory->files), free(memory->cuts), free(memory->parents);
+    for (int i = 0; i < TEXTS; i++) free(*text_at(&memory->card, i));
     *memory = (basin_nodes_memory){0};
 }
 
@@ -181,71 +205,23 @@ static const char *figure_key(char text[KEY], int i) {
     return text;
 }
 
-static const struct {
-    const char *key;
-    size_t offset;
-} count[] = {{"trained.edges", offsetof(basin_nodes_card, edges)},
-             {"trained.labels", offsetof(basin_nodes_card, trained_on)},
-             {"validation.labels", offsetof(basin_nodes_card, validated_on)},
-             {"nodes", offsetof(basin_nodes_card, nodes)}}; /* the model's file has it already */
-enum { COUNTS = sizeof count / sizeof *count };
-
-enum { TEXTS = 3 };
-static const char *const text_key[TEXTS] = {"trained.files", "trained.cuts", "trained.parents"};
-
-static basin_status store_card(basin_bundle *bundle, const basin_nodes_memory *m,
-                               basin_error *error) {
-    const basin_nodes_card *card = &m->card;
-    char key[KEY];
-    BASIN_TRY(basin_bundle_meta_set(bundle, "trained.date", m->date, error));
-    BASIN_TRY(basin_bundle_meta_set(bundle, "trained.version", m->version, error));
-    BASIN_TRY(basin_bundle_meta_set(bundle, "trained.data", m->data, error));
-    for (int i = 0; i < COUNTS - 1; i++) {
-        int64_t value = *(const int64_t *)(const void *)((const char *)card + count[i].offset);
-        BASIN_TRY(basin_nodes_set_number(bundle, count[i].key, (double)value, error));
-    }
-    BASIN_TRY(basin_nodes_set_number(bundle, "base_rate", card->base_rate, error));
-    if (*m->digest) BASIN_TRY(basin_bundle_meta_set(bundle, "trained.digest", m->digest, error));
-    for (int i = 0; i < FIGURES && card->validation.measures; i++)
-        BASIN_TRY(basin_nodes_set_number(bundle, figure_key(key, i),
-                                         basin_score_get(&card->validation, figure[i]), error));
-    return BASIN_OK;
-}
-
-static void load_text(char *text, size_t size, const basin_bundle *bundle, const char *key) {
-    const char *value = basin_bundle_meta(bundle, key);
-    snprintf(text, size, "%s", value ? value : "");
-}
-
-static basin_status load_card(basin_nodes_memory *m, const basin_bundle *bundle,
-                              basin_error *error) {
-    basin_nodes_card *card = &m->card;
-    char key[KEY];
-    double value;
-    load_text(m->date, sizeof m->date, bundle, "trained.date");
-    load_text(m->version, sizeof m->version, bundle, "trained.version");
-    load_text(m->data, sizeof m->data, bundle, "trained.data");
-    load_text(m->digest, sizeof m->digest, bundle, "trained.digest");
-    for (int i = 0; i < COUNTS; i++) {
-        BASIN_TRY(basin_bundle_number(&value, bundle, count[i].key, 0, 1e15, error));
-        *(int64_t *)(void *)((char *)card + count[i].offset) = (int64_t)value;
-    }
-    BASIN_TRY(basin_bundle_number(&card->base_rate, bundle, "base_rate", 0, 1, error));
-    for (int i = 0; i < FIGURES; i++) {
-        if (!basin_bundle_meta(bundle, figure_key(key, i))) continue;
-        BASIN_TRY(basin_bundle_number(&value, bundle, key, 0, 1, error));
-        basin_score_add(&card->validation, figure[i], value);
-    }
-    return BASIN_OK;
-}
-
 basin_status basin_nodes_memory_store(basin_bundle *bundle, const basin_nodes_memory *memory,
                                       basin_error *error) {
-    if (!*memory->date) return BASIN_OK;
-    const char *const text[] = {memory->files, memory->cuts, memory->parents};
-    BASIN_TRY(store_card(bundle, memory, error));
-    for (int i = 0; i < TEXTS; i++)
-        if (text[i]) BASIN_TRY(basin_bundle_meta_set(bundle, text_key[i], text[i], error));
+    basin_nodes_card card = memory->card;
+    char key[KEY];
+    if (!card.date) return BASIN_OK;
+    for (int i = 0; i < TEXTS; i++) {
+        const char *text = *text_at(&card, i);
+        if (text) BASIN_TRY(basin_bundle_meta_set(bundle, text_of[i].key, text, error));
+    }
+    for (int i = 0; i < COUNTS - 1; i++) {
+        double value = (double)*count_at(&card, i);
+        BASIN_TRY(basin_nodes_set_number(bundle, count_of[i].key, value, error));
+    }
+    BASIN_TRY(basin_nodes_set_number(bundle, "base_rate", card.base_rate, error));
+    for (int i = 0; i < FIGURES && card.validation.measures; i++)
+        BASIN_TRY(basin_nodes_set_number(bundle, figure_key(key, i),
+                                         basin_score_get(&card.validation, figure[i]), error));
     if (memory->before_unknown)
         BASIN_TRY(basin_bundle_meta_set(bundle, "seen.unknown", "on", error));
     BASIN_TRY(basin_known_labels_store(bundle, "seen.trained.", &memory->trained, error));
@@ -255,11 +231,25 @@ basin_status basin_nodes_memory_store(basin_bundle *bundle, const basin_nodes_me
 
 basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bundle *bundle,
                                      basin_error *error) {
-    if (!basin_bundle_meta(bundle, "trained.date")) return BASIN_OK;
-    char **text[] = {&memory->files, &memory->cuts, &memory->parents};
-    BASIN_TRY(load_card(memory, bundle, error));
-    for (int i = 0; i < TEXTS; i++)
-        BASIN_TRY(copy_text(text[i], basin_bundle_meta(bundle, text_key[i]), error));
+    basin_nodes_card *card = &memory->card;
+    char key[KEY];
+    double value;
+    if (!basin_bundle_meta(bundle, text_of[0].key)) return BASIN_OK;
+    for (int i = 0; i < TEXTS; i++) {
+        const char *text = basin_bundle_meta(bundle, text_of[i].key);
+        if (!text && i < 3) text = "";
+        BASIN_TRY(set_text((const char **)text_at(card, i), text, error));
+    }
+    for (int i = 0; i < COUNTS; i++) {
+        BASIN_TRY(basin_bundle_number(&value, bundle, count_of[i].key, 0, 1e15, error));
+        *count_at(card, i) = (int64_t)value;
+    }
+    BASIN_TRY(basin_bundle_number(&card->base_rate, bundle, "base_rate", 0, 1, error));
+    for (int i = 0; i < FIGURES; i++) {
+        if (!basin_bundle_meta(bundle, figure_key(key, i))) continue;
+        BASIN_TRY(basin_bundle_number(&value, bundle, key, 0, 1, error));
+        basin_score_add(&card->validation, figure[i], value);
+    }
     memory->before_unknown = basin_bundle_meta(bundle, "seen.unknown") != NULL;
     BASIN_TRY(basin_known_labels_load(&memory->trained, bundle, "seen.trained.", error));
     BASIN_TRY(basin_known_labels_load(&memory->validated, bundle, "seen.validated.", error));

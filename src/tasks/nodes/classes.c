@@ -107,9 +107,7 @@ basin_status basin_classes_take(basin_nodes_fitting *f, basin_error *error) {
     return BASIN_OK;
 }
 
-/* A class weighs as its nodes are rare: n / (C n_c), its root, or 1. */
-static double weight_of(const char *balance, int64_t all, int64_t classes, int64_t own) {
-    double ratio = (double)all / ((double)classes * (double)own);
+double basin_weight_of(const char *balance, double ratio) {
     if (basin_choice_is(balance, "none")) return 1;
     return basin_choice_is(balance, "root") ? sqrt(ratio) : ratio;
 }
@@ -120,7 +118,8 @@ void basin_classes_weigh(basin_nodes_fitting *f) {
     for (int64_t i = 0; i < f->train_count; i++) {
         int64_t node = f->train[i], its = f->class_of[node];
         f->label[node * C + its] = 1;
-        f->weight[node] = (float)weight_of(f->settings.balance, f->train_count, C, count[its]);
+        double ratio = (double)f->train_count / ((double)C * (double)count[its]); /* rarity */
+        f->weight[node] = (float)basin_weight_of(f->settings.balance, ratio);
     }
 }
 

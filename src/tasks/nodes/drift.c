@@ -22,93 +22,69 @@ static basin_status values_new(column_values *v, int64_t rows, int64_t count, ba
     return BASIN_NEW_RAW(&v->value, (size_t)rows * (size_t)count, "column statistics", error);
 }
 
-static const basin_relation *main_relation(const basin_network *network) {
-    int main = network->both ? BASIN_COME : basin_network_main_relation(network);
-    return network->relations ? &network->relation[main < 0 ? 0 : main] : NULL;
+/* Nodes from `first` on, or some nodes of a network that grows. */
+typedef struct nodes_seen {
+    basin_node_table of; /* its network and additions */
+    const int64_t *node; /* [count] or NULL */
+    int64_t first, count;
+} nodes_seen;
+
+static int main_relation(const basin_network *n) {
+    int main = n->both ? BASIN_COME : basin_network_main_relation(n);
+    return main < 0 ? 0 : main;
 }
 
-/* Nodes from `first` on, evenly thinned out. */
-static basin_status read_nodes(column_values *v, const basin_network *network, int64_t first,
-                               basin_error *error) {
-    const basin_relation *relation = main_relation(network);
-    int64_t features = network->feature ? network->features : 0, all = network->nodes - first;
-    int64_t N = basin_int_min(all, LOOKED_AT);
+/* Evenly thinned out. */
+static basin_status read_nodes(column_values *v, const nodes_seen *s, basin_error *error) {
+    const basin_network *n = s->of.network;
+    int64_t features = n->feature ? n->features : 0, N = basin_int_min(s->count, LOOKED_AT);
     BASIN_TRY(values_new(v, features + 1, N, error));
     for (int64_t i = 0; i < N; i++) {
-        int64_t node = first + i * all / N;
-        const int64_t *row = relation ? relation->row + node : NULL;
-        for (int64_t c = 0; c < features; c++)
-            v->value[c * N + i] = network->feature[node * features + c];
-        v->value[features * N + i] = row ? (float)(row[1] - row[0]) : 0;
+        int64_t at = i * s->count / N, node = s->node ? s->node[at] : s->first + at, edges = 0;
+        const float *x = !features     ? NULL
+                         : s->of.grown ? basin_near_feature(s->of.grown, node)
+                                       : n->feature + node * features;
+        if (n->relations) edges = basin_node_list(&s->of, main_relation(n), node).count;
+        for (int64_t c = 0; c < features; c++) v->value[c * N + i] = x[c];
+        v->value[features * N + i] = (float)edges;
     }
     return BASIN_OK;
 }
 
 /* An edge counts once, and only where one of its ends does. */
-static bool counts(const basin_network *network, int64_t node, int64_t other, int64_t first) {
-    return (node >= first || other >= first) &&
-           (network->directed || network->both || other <= node);
+static bool counts(const nodes_seen *s, int64_t node, int64_t other) {
+    const basin_network *n = s->of.network;
+    return s->node ||
+           ((node >= s->first || other >= s->first) && (n->directed || n->both || other <= node));
 }
 
-/* Edges of nodes from `first` on, evenly thinned out; none where they carry nothing. */
-static basin_status read_edges(column_values *v, const basin_network *network, int64_t first,
-                               basin_error *error) {
-    const basin_relation *r = main_relation(network);
-    const basin_facts *facts = &network->facts;
-    int64_t width = r && r->fact ? basin_facts_width(facts) : 0, all = 0, seen = 0, kept = 0;
-    for (int64_t i = 0; i < network->nodes && width; i++)
-        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++)
-            all += counts(network, i, r->col[e], first);
-    int64_t step = 1 + all / LOOKED_AT;
+/* Evenly thinned out; none where they carry nothing. */
+static basin_status read_edges(column_values *v, const nodes_seen *s, basin_error *error) {
+    const basin_network *n = s->of.network;
+    int main = main_relation(n);
+    int64_t width = n->relations && n->relation[main].fact ? basin_facts_width(&n->facts) : 0;
+    int64_t nodes = s->node ? s->count : n->nodes, all = 0, step = 0, seen = 0, kept = 0;
     BASIN_SCRATCH_RAW(float, column, width, "column statistics", error);
-    BASIN_TRY(values_new(v, width, (all + step - 1) / step, error));
-    for (int64_t i = 0; i < network->nodes && width; i++)
-        for (int64_t e = r->row[i]; e < r->row[i + 1]; e++) {
-            if (!counts(network, i, r->col[e], first) || seen++ % step) continue;
-            basin_facts_columns(column, facts, r->fact + e * facts->count);
-            for (int64_t c = 0; c < width; c++) v->value[c * v->count + kept] = column[c];
-            kept++;
-        }
-    return BASIN_OK;
-}
-
-/* The same of single nodes of a network that grows. */
-static basin_status read_near_nodes(column_values *v, const basin_near_graph *g,
-                                    const int64_t *node, int64_t count, basin_error *error) {
-    int64_t features = g->base->feature ? g->base->features : 0;
-    int found = basin_network_main_relation(g->base), main = found < 0 ? 0 : found;
-    BASIN_TRY(values_new(v, features + 1, count, error));
-    for (int64_t i = 0; i < count; i++) {
-        const float *x = features ? basin_near_feature(g, node[i]) : NULL;
-        for (int64_t c = 0; c < features; c++) v->value[c * count + i] = x[c];
-        v->value[features * count + i] = (float)basin_near_sees(g, main, node[i], false).count;
-    }
-    return BASIN_OK;
-}
-
-static basin_status read_near_edges(column_values *v, const basin_near_graph *g,
-                                    const int64_t *node, int64_t count, basin_error *error) {
-    enum { MAX = 20000 };
-    const basin_facts *facts = &g->base->facts;
-    const basin_relation *r = main_relation(g->base);
-    int main = r ? (int)(r - g->base->relation) : 0;
-    int64_t width = r && r->fact ? basin_facts_width(facts) : 0, all = 0, seen = 0, kept = 0;
-    for (int64_t i = 0; i < count && width; i++)
-        all += basin_near_sees(g, main, node[i], false).count;
-    int64_t step = 1 + all / MAX;
-    BASIN_SCRATCH_RAW(float, column, width, "column statistics", error);
-    BASIN_TRY(values_new(v, width, (all + step - 1) / step, error));
-    for (int64_t i = 0; i < count && width; i++) {
-        basin_near_list list = basin_near_sees(g, main, node[i], false);
-        for (int64_t e = 0; e < list.count; e++) {
-            if (seen++ % step) continue;
-            basin_facts_columns(column, facts, basin_near_fact(&list, e, facts->count));
-            for (int64_t c = 0; c < width; c++) v->value[c * v->count + kept] = column[c];
-            kept++;
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass) step = 1 + all / (s->node ? SAMPLE : LOOKED_AT);
+        if (pass) BASIN_TRY(values_new(v, width, (all + step - 1) / step, error));
+        for (int64_t i = 0; i < nodes && width; i++) {
+            int64_t node = s->node ? s->node[i] : i;
+            basin_near_list list = basin_node_list(&s->of, main, node);
+            for (int64_t e = 0; e < list.count; e++) {
+                if (!counts(s, node, list.col[e]) || (!pass && ++all) || seen++ % step) continue;
+                basin_facts_columns(column, &n->facts, basin_near_fact(&list, e, n->facts.count));
+                for (int64_t c = 0; c < width; c++) v->value[c * v->count + kept] = column[c];
+                kept++;
+            }
         }
     }
     return BASIN_OK;
 }
+
+/* Nodes, then edges. */
+static basin_status (*const reader[2])(column_values *, const nodes_seen *,
+                                       basin_error *) = {read_nodes, read_edges};
 
 /* 0: below the first edge; 1: on it; then up to and with each further edge, and above the last. */
 static int bin_of(const float edge[EDGES], float x) {
@@ -167,31 +143,31 @@ static basin_status sketch_take(basin_drift_sketch *sketch, const column_values 
 basin_status basin_nodes_reference_take(basin_nodes_reference *reference,
                                         const basin_network *network, bool facts,
                                         basin_error *error) {
-    BASIN_AT_EXIT(values_free) column_values nodes = {0}, edges = {0};
+    const nodes_seen all = {.of.network = network, .count = network->nodes};
     basin_nodes_reference_free(reference);
-    BASIN_TRY(read_nodes(&nodes, network, 0, error));
-    BASIN_TRY(sketch_take(&reference->node, &nodes, error));
-    if (!facts) return BASIN_OK;
-    BASIN_TRY(read_edges(&edges, network, 0, error));
-    return sketch_take(&reference->fact, &edges, error);
+    for (int i = 0; i < 1 + facts; i++) {
+        BASIN_AT_EXIT(values_free) column_values values = {0};
+        BASIN_TRY(reader[i](&values, &all, error));
+        BASIN_TRY(sketch_take(&reference->of[i], &values, error));
+    }
+    return BASIN_OK;
 }
 
 void basin_nodes_reference_free(basin_nodes_reference *reference) {
-    free(reference->node.edge), free(reference->node.count);
-    free(reference->fact.edge), free(reference->fact.count);
+    for (int i = 0; i < 2; i++) free(reference->of[i].edge), free(reference->of[i].count);
     *reference = (basin_nodes_reference){0};
 }
 
-/* Nodes, then edges; files hold [rows, EDGES] and [rows, BINS] of each. */
+/* Files hold [rows, EDGES] and [rows, BINS] of each. */
 static const char *const edge_name[] = {"drift.edge", "drift.fact_edge"};
 static const char *const count_name[] = {"drift.count", "drift.fact_count"};
 
 basin_status basin_nodes_reference_store(basin_bundle *bundle, const basin_nodes_reference *all,
                                          basin_error *error) {
     for (int i = 0; i < 2; i++) {
-        const basin_drift_sketch *r = i ? &all->fact : &all->node;
-        if (!r->rows) continue;
+        const basin_drift_sketch *r = &all->of[i];
         basin_shape edges = BASIN_SHAPE(r->rows, EDGES), bins = BASIN_SHAPE(r->rows, BINS);
+        if (!r->rows) continue;
         BASIN_TRY(basin_bundle_put(bundle, edge_name[i], r->edge, BASIN_F32, edges, error));
         BASIN_TRY(basin_bundle_put(bundle, count_name[i], r->count, BASIN_F32, bins, error));
     }
@@ -201,7 +177,7 @@ basin_status basin_nodes_reference_store(basin_bundle *bundle, const basin_nodes
 basin_status basin_nodes_reference_load(basin_nodes_reference *all, const basin_bundle *bundle,
                                         int64_t features, basin_error *error) {
     for (int i = 0; i < 2; i++) {
-        basin_drift_sketch *r = i ? &all->fact : &all->node;
+        basin_drift_sketch *r = &all->of[i];
         const basin_tensor *edge, *count;
         if (!basin_bundle_find(bundle, edge_name[i])) return BASIN_OK;
         BASIN_TRY(basin_bundle_expect(&edge, bundle, edge_name[i], BASIN_F32,
@@ -222,6 +198,7 @@ basin_status basin_nodes_reference_load(basin_nodes_reference *all, const basin_
 /* ---- measuring ---- */
 
 typedef struct measurer {
+    basin_nodes_drift *drift;
     const basin_drift_sketch *then;
     const column_values *now;
     float *sample; /* [SAMPLE] */
@@ -263,10 +240,9 @@ static void measure_number(basin_nodes_drift_column *c, const measurer *m, int64
 /* A bin for each value, and one for nodes with none of them. */
 static basin_status measure_category(basin_nodes_drift_column *c, const measurer *m, int64_t first,
                                      int64_t values, basin_error *error) {
-    BASIN_FREE_AT_EXIT double *then = NULL, *now = NULL;
     double all = 0, nodes = (double)m->now->count;
-    BASIN_TRY(BASIN_NEW(&then, values + 1, "drift", error));
-    BASIN_TRY(BASIN_NEW(&now, values + 1, "drift", error));
+    BASIN_SCRATCH(double, then, values + 1, "drift", error);
+    BASIN_SCRATCH(double, now, values + 1, "drift", error);
     for (int i = 0; i < BINS; i++) all += (double)m->then->count[first * BINS + i];
     for (int64_t v = 0; v < values; v++) {
         int64_t row = first + v;
@@ -278,51 +254,53 @@ static basin_status measure_category(basin_nodes_drift_column *c, const measurer
     }
     then[values] = fmax(all - then[values], 0);
     now[values] = fmax(nodes - now[values], 0);
-    c->category = true;
     c->then = all > 0 ? then[values] / all : 0;
     c->now = now[values] / nodes;
     judge(c, then, now, values + 1, nodes);
     return BASIN_OK;
 }
 
-/* NULL without memory. */
-static basin_nodes_drift_column *add_column(basin_nodes_drift *d, const char *name) {
-    basin_nodes_drift_column *c = &d->column[d->columns];
-    c->name = basin_string_copy(name);
-    return c->name ? d->columns++, c : NULL;
+static basin_status add_column(basin_nodes_drift_column **c, basin_nodes_drift *d, bool category,
+                               basin_error *error, const char *form, const char *name) {
+    char text[BASIN_FACT_TEXT];
+    snprintf(text, sizeof text, form, name);
+    *c = &d->column[d->columns];
+    (*c)->category = category;
+    (*c)->name = basin_string_copy(text);
+    d->columns += (*c)->name != NULL;
+    return (*c)->name ? BASIN_OK : basin_fail_memory(error, "drift");
 }
 
-static basin_status measure_nodes(basin_nodes_drift *d, const measurer *m,
-                                  const basin_schema *schema, basin_error *error) {
+static basin_status measure_nodes(const measurer *m, const basin_schema *schema,
+                                  basin_error *error) {
+    basin_nodes_drift_column *c;
     for (size_t i = 0; i < schema->nodes.columns; i++) {
         const basin_schema_column *own = &schema->nodes.column[i];
+        bool category = own->type == BASIN_COLUMN_CATEGORY;
         if (!basin_column_is_feature(own->type) || !basin_schema_width(own)) continue;
-        char name[140];
-        snprintf(name, sizeof name, "%s%.120s", schema->named ? "" : "feature ", own->name);
-        basin_nodes_drift_column *c = add_column(d, name);
-        if (!c) return basin_fail_memory(error, "drift");
+        BASIN_TRY(add_column(&c, m->drift, category, error,
+                             schema->named ? "%.120s" : "feature %.120s", own->name));
         c->date = own->type == BASIN_COLUMN_DATE;
-        if (own->type == BASIN_COLUMN_CATEGORY)
+        if (category)
             BASIN_TRY(measure_category(c, m, own->first, own->value.count, error));
         else
             measure_number(c, m, own->first);
     }
-    basin_nodes_drift_column *last = add_column(d, "number of neighbours");
-    if (!last) return basin_fail_memory(error, "drift");
-    measure_number(last, m, m->then->rows - 1);
+    BASIN_TRY(add_column(&c, m->drift, false, error, "%s", "number of neighbours"));
+    measure_number(c, m, m->then->rows - 1);
     return BASIN_OK;
 }
 
 /* What edges carry; medians in the user's units. */
-static basin_status measure_edges(basin_nodes_drift *d, const measurer *m,
-                                  const basin_network *network, basin_error *error) {
+static basin_status measure_edges(const measurer *m, const basin_network *network,
+                                  basin_error *error) {
     for (int64_t row = 0; row < m->then->rows; row++) {
+        basin_nodes_drift_column *c;
         char name[BASIN_FACT_TEXT];
         basin_nodes_fact_name(name, network, row);
         char *side = network->directed ? strstr(name, " that come") : NULL;
         if (side) *side = 0; /* an edge both goes and comes */
-        basin_nodes_drift_column *c = add_column(d, name);
-        if (!c) return basin_fail_memory(error, "drift");
+        BASIN_TRY(add_column(&c, m->drift, false, error, "%s", name));
         measure_number(c, m, row);
         c->then = basin_facts_value(network, row, c->then);
         c->now = basin_facts_value(network, row, c->now);
@@ -330,49 +308,37 @@ static basin_status measure_edges(basin_nodes_drift *d, const measurer *m,
     return BASIN_OK;
 }
 
-/* The mean of a row of shares in training: bins go up to the edges between them. */
-static double mean_then(const basin_drift_sketch *then, int64_t row) {
-    double sum = 0, all = 0;
+/* Adds the mean of a row of shares, in training (bins go up to the edges between them) and now. */
+static void add_means(double mean[2], const measurer *m, int64_t row) {
+    double sum[2] = {0}, all = 0, n = (double)m->now->count;
     for (int i = 0; i < BINS; i++) {
         int edge = i < 1 ? 0 : i > EDGES ? EDGES - 1 : i - 1;
-        double count = (double)then->count[row * BINS + i];
-        sum += count * (double)then->edge[row * EDGES + edge];
+        double count = (double)m->then->count[row * BINS + i];
+        sum[0] += count * (double)m->then->edge[row * EDGES + edge];
         all += count;
     }
-    return all > 0 ? sum / all : 0;
-}
-
-static double mean_now(const column_values *now, int64_t row) {
-    double sum = 0;
-    for (int64_t i = 0; i < now->count; i++) sum += (double)now->value[row * now->count + i];
-    return sum / (double)now->count;
+    for (int64_t i = 0; i < m->now->count; i++)
+        sum[1] += (double)m->now->value[row * m->now->count + i];
+    mean[0] += all > 0 ? sum[0] / all : 0, mean[1] += sum[1] / n;
 }
 
 /* Per category of edges the share of rows with a value unknown in training. */
-static basin_status measure_unknown(basin_nodes_drift *d, const measurer *m,
-                                    const basin_schema *schema, basin_error *error) {
+static basin_status measure_unknown(const measurer *m, const basin_schema *schema,
+                                    basin_error *error) {
     int64_t row = 1; /* after the count */
+    double all = 0, n = (double)m->now->count;
+    for (int b = 0; b < BINS; b++) all += (double)m->then->count[b];
     for (size_t i = 0; i < schema->edges.columns; i++) {
         const basin_schema_column *own = &schema->edges.column[i];
-        if (!basin_column_is_feature(own->type)) continue;
+        basin_nodes_drift_column *c;
         bool kinds = own->type == BASIN_COLUMN_CATEGORY;
-        int64_t width = kinds                                            ? own->value.count
-                        : own->type == BASIN_COLUMN_NUMBER && !own->time ? 3
-                                                                         : 1;
+        int64_t first = row;
         double known[2] = {0, 0};
-        for (int64_t v = row; kinds && v < row + width && v < m->then->rows; v++) {
-            known[0] += mean_then(m->then, v);
-            known[1] += mean_now(m->now, v);
-        }
-        row += width;
+        if (!basin_column_is_feature(own->type)) continue;
+        row += kinds ? own->value.count : own->type == BASIN_COLUMN_NUMBER && !own->time ? 3 : 1;
         if (!kinds) continue;
-        double all = 0, n = (double)m->now->count;
-        for (int b = 0; b < BINS; b++) all += (double)m->then->count[b];
-        char name[100];
-        snprintf(name, sizeof name, "%.80s of edges", own->name);
-        basin_nodes_drift_column *c = add_column(d, name);
-        if (!c) return basin_fail_memory(error, "drift");
-        c->category = true;
+        for (int64_t v = first; v < row && v < m->then->rows; v++) add_means(known, m, v);
+        BASIN_TRY(add_column(&c, m->drift, true, error, "%.80s of edges", own->name));
         c->then = fmax(0, 1 - known[0]), c->now = fmax(0, 1 - known[1]);
         double then[2] = {all * (1 - c->then), all * c->then};
         double now[2] = {n * (1 - c->now), n * c->now};
@@ -388,19 +354,23 @@ static int larger_first(const void *a, const void *b) {
 
 /* Few nodes may have enough edges; drift of nodes then says nothing. */
 static basin_status measure(basin_nodes_drift *drift, const basin_nodes_model *model,
-                            const basin_network *network, const column_values *nodes,
-                            const column_values *edges, basin_error *error) {
-    const basin_nodes_reference *then = &model->reference;
-    size_t max = model->schema->nodes.columns + 1 + (size_t)then->fact.rows;
-    max += model->schema->edges.columns;
+                            const nodes_seen *seen, basin_error *error) {
+    const basin_drift_sketch *then = model->reference.of;
+    const basin_schema *schema = model->schema;
+    const basin_network *network = seen->of.network;
+    BASIN_AT_EXIT(values_free) column_values nodes = {0}, edges = {0};
+    BASIN_TRY(read_nodes(&nodes, seen, error));
+    BASIN_TRY(read_edges(&edges, seen, error));
+    size_t max = schema->nodes.columns + 1 + (size_t)then[1].rows + schema->edges.columns;
     BASIN_SCRATCH_RAW(float, sample, SAMPLE, "drift", error);
     BASIN_TRY(BASIN_NEW(&drift->column, max, "drift", error));
-    if (nodes->count < 1) return basin_fail(error, BASIN_BAD_VALUE, "%s: no nodes", network->path);
-    measurer of_nodes = {&then->node, nodes, sample}, of_edges = {&then->fact, edges, sample};
-    BASIN_TRY(measure_nodes(drift, &of_nodes, model->schema, error));
-    if (edges->rows == then->fact.rows && edges->count) {
-        BASIN_TRY(measure_edges(drift, &of_edges, network, error));
-        BASIN_TRY(measure_unknown(drift, &of_edges, model->schema, error));
+    if (nodes.count < 1) return basin_fail(error, BASIN_BAD_VALUE, "%s: no nodes", network->path);
+    measurer of_nodes = {drift, &then[0], &nodes, sample};
+    measurer of_edges = {drift, &then[1], &edges, sample};
+    BASIN_TRY(measure_nodes(&of_nodes, schema, error));
+    if (edges.rows == then[1].rows && edges.count) {
+        BASIN_TRY(measure_edges(&of_edges, network, error));
+        BASIN_TRY(measure_unknown(&of_edges, schema, error));
     }
     for (int64_t i = 0; i < drift->columns; i++) {
         drift->some += drift->column[i].level == 1;
@@ -411,43 +381,33 @@ static basin_status measure(basin_nodes_drift *drift, const basin_nodes_model *m
 }
 
 static basin_status drift_new(basin_nodes_drift **drift, const basin_nodes_model *model,
-                              int64_t nodes, basin_error *error) {
+                              const nodes_seen *seen, basin_error *error) {
     *drift = NULL;
-    if (!model->reference.node.rows || !model->schema)
+    if (!model->reference.of[0].rows || !model->schema)
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "the model does not say what its training's columns looked like; needs "
                           "one trained by this version");
     BASIN_TRY(BASIN_NEW(drift, 1, "drift", error));
-    **drift = (basin_nodes_drift){.nodes = nodes, .few = nodes < FEW};
+    **drift = (basin_nodes_drift){.nodes = seen->count, .few = seen->count < FEW};
+    BASIN_TRY_OR(measure(*drift, model, seen, error),
+                 (basin_nodes_drift_free(*drift), *drift = NULL));
     return BASIN_OK;
-}
-
-static basin_status drop(basin_nodes_drift **drift, basin_status status) {
-    if (status) basin_nodes_drift_free(*drift), *drift = NULL;
-    return status;
 }
 
 basin_status basin_nodes_drift_new(basin_nodes_drift **drift, const basin_nodes_model *model,
                                    const basin_network *network, int64_t first,
                                    basin_error *error) {
-    BASIN_AT_EXIT(values_free) column_values nodes = {0}, edges = {0};
-    BASIN_TRY(drift_new(drift, model, network->nodes - first, error));
-    basin_status status = basin_nodes_check_network(model, network, error);
-    if (!status) status = read_nodes(&nodes, network, first, error);
-    if (!status) status = read_edges(&edges, network, first, error);
-    if (!status) status = measure(*drift, model, network, &nodes, &edges, error);
-    return drop(drift, status);
+    nodes_seen seen = {.of.network = network, .first = first, .count = network->nodes - first};
+    *drift = NULL;
+    BASIN_TRY(basin_nodes_check_network(model, network, error));
+    return drift_new(drift, model, &seen, error);
 }
 
 basin_status basin_nodes_drift_near(basin_nodes_drift **drift, const basin_nodes_model *model,
                                     const basin_near_graph *graph, const int64_t *node,
                                     int64_t count, basin_error *error) {
-    BASIN_AT_EXIT(values_free) column_values nodes = {0}, edges = {0};
-    BASIN_TRY(drift_new(drift, model, count, error));
-    basin_status status = read_near_nodes(&nodes, graph, node, count, error);
-    if (!status) status = read_near_edges(&edges, graph, node, count, error);
-    if (!status) status = measure(*drift, model, graph->base, &nodes, &edges, error);
-    return drop(drift, status);
+    nodes_seen seen = {{.network = graph->base, .grown = graph}, node, .count = count};
+    return drift_new(drift, model, &seen, error);
 }
 
 void basin_nodes_drift_free(basin_nodes_drift *drift) {

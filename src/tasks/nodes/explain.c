@@ -90,7 +90,7 @@ static basin_status find_typical_edge(basin_explainer *x, basin_error *error) {
     for (int64_t i = 0; i < n; i++) {
         float *own = row + i * width;
         basin_facts_columns(own, facts, r->fact + i * r->edges / n * facts->count);
-        basin_scaler_apply(own, x->inputs.reader.scale, own, 1);
+        basin_scaler_apply(own, x->inputs.edge_scale, own, 1);
     }
     return find_medians(&x->edge_typical, row, n, width, error);
 }

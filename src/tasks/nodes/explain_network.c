@@ -127,15 +127,16 @@ static basin_status open_edges(integral *g, int r, basin_error *error) {
     basin_line *l = &g->line[g->lines++];
     const basin_pairs *pairs = &g->batch.pairs[r];
     int64_t facts = g->batch.shape.facts;
+    bool added = basin_choice_is(g->x->model->settings.self_loops, "add");
     BASIN_FREE_AT_EXIT float *own = NULL;
     BASIN_TRY(basin_line_open(l, g->net.facts[r], g->count, error));
     for (int64_t i = 0; i < g->count; i++) l->start[i] = pairs->row[g->start[i]] * facts;
-    BASIN_TRY(basin_edge_facts(&own, g->batch.reader, g->batch.network, r, pairs, error));
+    BASIN_TRY(basin_edge_facts(&own, &g->x->inputs, g->batch.network, r, pairs, error));
     memcpy(l->own, own, (size_t)(pairs->pairs * facts) * sizeof *own);
     for (int64_t q = 0; q < pairs->queries; q++)
         for (int64_t p = pairs->row[q]; p < pairs->row[q + 1]; p++) {
-            bool added = g->x->inputs.reader.add_self && pairs->key[p] == q;
-            memcpy(l->base + p * facts, added ? l->own + p * facts : g->x->edge_typical,
+            memcpy(l->base + p * facts,
+                   added && pairs->key[p] == q ? l->own + p * facts : g->x->edge_typical,
                    (size_t)facts * sizeof *l->base);
         }
     return BASIN_OK;

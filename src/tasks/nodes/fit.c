@@ -37,9 +37,7 @@ static basin_status count_classes(int64_t count[2], const basin_nodes_fitting *f
 
 /* Labels and weights as floats: anomalies weigh omega, the ratio of the classes, or its root. */
 static void weigh(basin_nodes_fitting *f, const int64_t count[2]) {
-    double omega = (double)count[0] / (double)count[1];
-    if (basin_choice_is(f->settings.balance, "root")) omega = sqrt(omega);
-    if (basin_choice_is(f->settings.balance, "none")) omega = 1;
+    double omega = basin_weight_of(f->settings.balance, (double)count[0] / (double)count[1]);
     for (int64_t i = 0; i < f->train_count; i++) {
         int64_t node = f->train[i];
         f->label[node] = (float)f->network->label[node];
@@ -62,10 +60,7 @@ static basin_status list_nodes(basin_nodes_fitting *f, basin_error *error) {
     BASIN_TRY(BASIN_NEW(&f->label, N * width, "labels", error));
     BASIN_TRY(BASIN_NEW(&f->weight, N, "labels", error));
     BASIN_TRY(BASIN_NEW_RAW(&f->probability, N * width, "labels", error));
-    if (f->class_of) {
-        basin_classes_weigh(f);
-        return BASIN_OK;
-    }
+    if (f->class_of) return basin_classes_weigh(f), BASIN_OK;
     BASIN_TRY(count_classes(count, f, BASIN_SPLIT_TRAIN, "training", error));
     weigh(f, count);
     if (!f->validation_count) return BASIN_OK;
@@ -170,12 +165,8 @@ static void count_memory(basin_nodes_fitting *f) {
     f->bytes = basin_parted_inputs_bytes(&f->inputs) + basin_nodes_scorer_bytes(f->scorer);
     f->bytes +=
         (size_t)27e6 + (f->settings.trees ? (size_t)16e6 + 32 * N + 20 * columns * rows : 0);
-    if (p) {
-        f->bytes += basin_parted_trainer_bytes(f->joint);
-    } else {
-        basin_plan_stats stats = basin_plan_stats_of(basin_trainer_plan(f->trainer));
-        f->bytes += stats.arena_bytes + stats.input_bytes;
-    }
+    f->bytes += p ? basin_parted_trainer_bytes(f->joint)
+                  : basin_plan_work_bytes(basin_trainer_plan(f->trainer));
     double gib = (double)f->bytes / (1 << 30),
            ranks = (double)basin_ranks_count(p ? p->ranks : NULL);
     if (p)
@@ -207,8 +198,7 @@ static basin_status check_memory(const basin_nodes_fitting *f, size_t bytes, con
 static basin_status check_samples_memory(basin_nodes_fitting *f, basin_error *error) {
     const basin_nodes_shape *shape = &f->planned;
     bool walk = basin_choice_is(f->settings.sampling, "neighbours");
-    basin_plan_stats stats = basin_plan_stats_of(basin_trainer_plan(f->trainer));
-    size_t bytes = stats.arena_bytes + stats.input_bytes, pairs = 0;
+    size_t bytes = basin_plan_work_bytes(basin_trainer_plan(f->trainer)), pairs = 0;
     for (int r = 0; r < shape->relations; r++) pairs += (size_t)shape->pairs[r];
     bytes += pairs * 3 * sizeof(int32_t); /* what is written: the list, the rows gathered */
     bytes += (size_t)shape->nodes * (size_t)shape->columns * sizeof(float);
@@ -326,19 +316,15 @@ static basin_status make_scorer(basin_nodes_fitting *f, basin_error *error) {
 
 enum { NAME = 300 };
 
-static const char *join(char text[NAME], const char *prefix, basin_expr state, const char *suffix) {
-    snprintf(text, NAME, "%s%s%s", prefix, basin_expr_name(state), suffix);
-    return text;
-}
-
 static basin_status clear_moments(basin_nodes_fitting *f, basin_error *error) {
-    for (size_t i = 0; i < f->net.params.count; i++) {
-        basin_expr state = f->net.params.param[i].state;
+    static const char *const moment[] = {".m", ".v"};
+    for (size_t i = 0; i < 2 * f->net.params.count; i++) {
+        basin_expr state = f->net.params.param[i / 2].state;
         BASIN_AT_EXIT(basin_tensor_free) basin_tensor zero = {0};
         char name[NAME];
+        snprintf(name, NAME, "%s%s", basin_expr_name(state), moment[i % 2]);
         BASIN_TRY(basin_tensor_new(&zero, BASIN_F32, basin_expr_shape(state), error));
-        BASIN_TRY(basin_store_write(f->store, join(name, "", state, ".m"), &zero, error));
-        BASIN_TRY(basin_store_write(f->store, join(name, "", state, ".v"), &zero, error));
+        BASIN_TRY(basin_store_write(f->store, name, &zero, error));
     }
     return BASIN_OK;
 }
@@ -355,17 +341,14 @@ static basin_status keep_member(basin_nodes_fitting *f, int64_t member, const ch
         basin_expr state = f->net.params.param[i].state;
         BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor = {0};
         char name[NAME];
-        BASIN_TRY(basin_store_get(&tensor, f->store, join(name, prefix, state, ""), error));
+        snprintf(name, NAME, "%s%s", prefix, basin_expr_name(state));
+        BASIN_TRY(basin_store_get(&tensor, f->store, name, error));
         BASIN_TRY(basin_bundle_add(*bundle, basin_expr_name(state), &tensor, error));
     }
     return BASIN_OK;
 }
 
 /* ---- members ---- */
-
-static const char *scored(const basin_nodes_fitting *f) {
-    return f->settings.average > 0 ? "average." : "";
-}
 
 static basin_status begin(void *context, int64_t member, basin_error *error) {
     basin_nodes_fitting *f = context;
@@ -420,29 +403,24 @@ static basin_status restore(void *context, int64_t member, const basin_bundle *c
 /* ---- steps ---- */
 
 static bool same_shape(const basin_nodes_shape *a, const basin_nodes_shape *b) {
-    bool same = a->nodes == b->nodes;
-    for (int r = 0; r < a->relations; r++) same = same && a->pairs[r] == b->pairs[r];
-    return same;
+    return a->nodes == b->nodes &&
+           !memcmp(a->pairs, b->pairs, (size_t)a->relations * sizeof *a->pairs);
 }
 
 /* Draws a shard and writes it to the plan; *weight is that of its targets, 0: there are none. */
 static basin_status write_sample(basin_nodes_fitting *f, double *weight, int64_t shard,
                                  const basin_run_place *place, basin_error *error) {
     basin_nodes_source source = source_of(f);
-    basin_nodes_batch batch;
+    BASIN_AT_EXIT(basin_nodes_batch_free) basin_nodes_batch batch = {0};
     source.shard = shard;
     *weight = 0;
     BASIN_TRY(
         basin_nodes_batch_draw(&batch, &source, member_seed(f), place->epoch, place->batch, error));
     if (!batch.network) return BASIN_OK;
     for (int64_t i = 0; i < batch.targets; i++) *weight += (double)batch.weight[i];
-    basin_status status =
-        same_shape(&batch.shape, &f->planned) ? BASIN_OK : make_trainer(f, &batch.shape, error);
+    if (!same_shape(&batch.shape, &f->planned)) BASIN_TRY(make_trainer(f, &batch.shape, error));
     basin_nodes_net_data data = basin_nodes_batch_data(&batch);
-    if (!status)
-        status = basin_nodes_net_write(&f->net, basin_trainer_plan(f->trainer), &data, error);
-    basin_nodes_batch_free(&batch);
-    return status;
+    return basin_nodes_net_write(&f->net, basin_trainer_plan(f->trainer), &data, error);
 }
 
 /* Targets with some of their neighbours, of a graph that every rank has whole (a file that is
@@ -510,7 +488,8 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
     double threshold = 0;
     (void)place;
     release(f);
-    BASIN_TRY(basin_nodes_scorer_run(f->scorer, f->probability, f->store, scored(f), error));
+    const char *prefix = f->settings.average > 0 ? "average." : "";
+    BASIN_TRY(basin_nodes_scorer_run(f->scorer, f->probability, f->store, prefix, error));
     BASIN_TRY(choose_threshold(&threshold, f, error));
     BASIN_TRY(basin_nodes_evaluate(&found, f->probability, f->model, f->network, f->part,
                                    BASIN_SPLIT_VAL, threshold, error));
@@ -564,23 +543,18 @@ static basin_status write_model(void *context, const char *path, basin_error *er
     return basin_nodes_write(path, f->model, error);
 }
 
-static basin_status judge_reliability(basin_nodes_fitting *f, int part, basin_error *error) {
-    BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples s = {0};
-    if (f->class_of) return BASIN_OK;
-    BASIN_TRY(basin_nodes_samples_take(&s, f->model->score, f->network, f->part, part, error));
-    f->model->reliability[part].size = sizeof(basin_reliability);
-    basin_reliability_measure(&f->model->reliability[part], s.score, s.label, s.count);
-    return BASIN_OK;
-}
-
 static basin_status measure(basin_nodes_fitting *f, basin_error *error) {
     basin_nodes_model *m = f->model;
     BASIN_TRY(conclude(f, error));
     for (int p = BASIN_SPLIT_VAL; p <= BASIN_SPLIT_TEST && m->score; p++) {
+        BASIN_AT_EXIT(basin_nodes_samples_free) basin_nodes_samples s = {0};
         if (!basin_split_nodes(NULL, f->part, f->network->nodes, p)) continue;
-        BASIN_TRY(judge_reliability(f, p, error));
         BASIN_TRY(basin_nodes_evaluate(&m->reached[p], m->score, m, f->network, f->part, p,
                                        m->threshold, error));
+        if (f->class_of) continue;
+        BASIN_TRY(basin_nodes_samples_take(&s, m->score, f->network, f->part, p, error));
+        m->reliability[p].size = sizeof(basin_reliability);
+        basin_reliability_measure(&m->reliability[p], s.score, s.label, s.count);
     }
     return BASIN_OK;
 }
@@ -593,7 +567,7 @@ static basin_status describe(void *context, basin_bundle *checkpoint, basin_erro
     char kind[60];
     snprintf(kind, sizeof kind, "%s checkpoint", task->task);
     BASIN_TRY(basin_settings_store(checkpoint, kind, &f->settings, task, error));
-    const char *parents = f->model->memory.parents;
+    const char *parents = f->model->memory.card.parents;
     return parents ? basin_bundle_meta_set(checkpoint, "trained.parents", parents, error)
                    : BASIN_OK;
 }
@@ -630,39 +604,17 @@ static basin_run_task task_of(basin_nodes_fitting *f) {
 
 /* ---- columns that leak the answer ---- */
 
-/* The AUROC of a column by itself among labelled nodes, either way round. */
-static basin_status rank_column(double *auroc, double *score, const basin_nodes_fitting *f,
-                                int64_t column, const int64_t *node, const uint8_t *label,
-                                int64_t count, basin_error *error) {
-    const basin_node_inputs *in = f->inputs.whole;
-    basin_ranking ranking = {.size = sizeof ranking};
-    for (int64_t i = 0; i < count; i++) {
-        float x = in->raw[node[i] * in->node.own + column];
-        score[i] = isfinite(x) ? (double)x : 0;
-    }
-    BASIN_TRY(basin_ranking_measure(&ranking, score, label, count, 0, error));
-    *auroc = fmax(ranking.auroc, 1 - ranking.auroc);
-    return BASIN_OK;
-}
-
-static const char *column_name(char text[BASIN_MAX_REASON], const basin_nodes_fitting *f,
-                               int64_t column) {
-    const basin_node_table *t = &f->inputs.whole->node;
-    int64_t fact = column - (t->own - t->facts);
-    basin_nodes_feature one = {.column = column,
-                               .fact = fact < 0 ? -1 : fact % (t->facts / t->relations)};
-    return basin_nodes_reason_name(text, f->network, &one);
-}
-
 /* A column that is written after the answer is known makes every figure meaningless. */
 static basin_status warn_of_leaks(const basin_nodes_fitting *f, basin_error *error) {
     enum { ENOUGH = 20000, RARE = 3 };
     static const double limit = 0.995;
     const basin_network *n = f->network;
+    const basin_node_inputs *in = f->inputs.whole;
+    const basin_node_table *t = &in->node;
     int64_t count = 0, labelled = f->train_count + f->validation_count, ones = 0, seen = 0;
-    int64_t step = 1 + labelled / ENOUGH, own = f->inputs.whole->node.own;
+    int64_t step = 1 + labelled / ENOUGH;
     char name[BASIN_MAX_REASON];
-    if (f->probe || f->class_of || !f->inputs.whole->raw) return BASIN_OK;
+    if (f->probe || f->class_of || !in->raw) return BASIN_OK;
     BASIN_SCRATCH_RAW(int64_t, node, labelled, "labels", error);
     BASIN_SCRATCH_RAW(uint8_t, label, labelled, "labels", error);
     BASIN_SCRATCH_RAW(double, score, labelled, "labels", error);
@@ -673,15 +625,23 @@ static basin_status warn_of_leaks(const basin_nodes_fitting *f, basin_error *err
         ones += label[count];
         node[count++] = i;
     }
-    for (int64_t c = 0; c < own && ones >= RARE && count - ones >= RARE; c++) {
-        double auroc;
-        BASIN_TRY(rank_column(&auroc, score, f, c, node, label, count, error));
+    for (int64_t c = 0; c < t->own && ones >= RARE && count - ones >= RARE; c++) {
+        basin_ranking ranking = {.size = sizeof ranking};
+        int64_t fact = c - (t->own - t->facts);
+        basin_nodes_feature column = {.column = c,
+                                      .fact = fact < 0 ? -1 : fact % (t->facts / t->relations)};
+        for (int64_t i = 0; i < count; i++) {
+            float x = in->raw[node[i] * t->own + c];
+            score[i] = isfinite(x) ? (double)x : 0;
+        }
+        BASIN_TRY(basin_ranking_measure(&ranking, score, label, count, 0, error));
+        double auroc = fmax(ranking.auroc, 1 - ranking.auroc); /* either way round */
         if (auroc > limit)
             basin_watch_note(
                 f->work.watch,
                 "%s: column '%s' by itself has an AUROC of %.4f: if it is written when the "
                 "answer is known, leave it out (drop)",
-                n->path, column_name(name, f, c), auroc);
+                n->path, basin_nodes_reason_name(name, n, &column), auroc);
     }
     return BASIN_OK;
 }

@@ -50,9 +50,9 @@ static int64_t list_part(int64_t *node, const basin_network *network, const uint
 /* What is taken of each class, and in what part of that validation is. */
 static double find_shares(double share[2], const basin_network *network, const uint8_t *part,
                           double max) {
-    static const double anomalies_alone[2] = {0, 1}, normals_alone[2] = {1, 0};
-    double a = (double)list_part(NULL, network, part, BASIN_SPLIT_TRAIN, anomalies_alone);
-    double n = (double)list_part(NULL, network, part, BASIN_SPLIT_TRAIN, normals_alone);
+    static const double one[2][2] = {{1, 0}, {0, 1}};
+    double n = (double)list_part(NULL, network, part, BASIN_SPLIT_TRAIN, one[0]);
+    double a = (double)list_part(NULL, network, part, BASIN_SPLIT_TRAIN, one[1]);
     share[1] = fmin(1, max / 2 / fmax(a, 1));
     share[0] = fmin(1, (max - share[1] * a) / fmax(n, 1));
     double judges = (double)list_part(NULL, network, part, BASIN_SPLIT_VAL, share);
@@ -127,7 +127,7 @@ typedef struct growing {
     const basin_tree_rows *rows;
     const basin_tree_table *table;
     uint64_t seed;
-    int64_t first, count; /* this rank's fits */
+    basin_ranks_share own; /* this rank's fits */
     const basin_watch *watch;
     pthread_mutex_t *lock; /* of */
     int64_t *done;         /* fits that are there */
@@ -143,10 +143,9 @@ static basin_tree_view view_of(const basin_nodes_ensemble *e, int64_t fit, int64
 static basin_status grow_fit(const void *context, int64_t item, basin_error *error) {
     static const int64_t unjudged = 200; /* rounds, where no validation says when to stop */
     const growing *g = context;
-    int64_t fit = g->first + item;
+    int64_t fit = g->own.first + item, turn;
     basin_trees_spec spec = BASIN_TREES_DEFAULT;
     basin_trees_data data = g->rows->data;
-    int64_t turn;
     basin_tree_view view = view_of(g->ensemble, fit, &turn);
     data.features = columns_of(g->table, view);
     if (!data.validations) spec.rounds = unjudged;
@@ -154,7 +153,7 @@ static basin_status grow_fit(const void *context, int64_t item, basin_error *err
     vary(&data, &spec, g->rows, view, turn);
     BASIN_TRY(basin_trees_fit(&g->ensemble->trees[fit], &data, &spec, g->watch, error));
     pthread_mutex_lock(g->lock);
-    basin_watch_progress(g->watch, "fitting to rows", ++*g->done, g->count, NAN, NULL);
+    basin_watch_progress(g->watch, "fitting to rows", ++*g->done, g->own.count, NAN, NULL);
     pthread_mutex_unlock(g->lock);
     return BASIN_OK;
 }
@@ -188,15 +187,14 @@ basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *e, int64_t fits, ui
     int64_t done = 0;
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     BASIN_AT_EXIT(basin_tree_rows_free) basin_tree_rows rows = {0};
-    basin_ranks_share own = basin_ranks_deal(ranks, fits);
-    growing g = {e, &rows, tables->table, seed, own.first, own.count, watch, &lock, &done};
+    growing g = {e, &rows, tables->table, seed, basin_ranks_deal(ranks, fits), watch, &lock, &done};
     BASIN_TRY(BASIN_NEW(&e->trees, fits, "trees", error));
     e->fits = fits;
     deal(e->seeing, fits, e->known.count > 0);
     for (int v = 0; v < BASIN_TREE_VIEWS; v++) /* all fits alike, whatever they see */
         e->weight[v] = e->fits ? (double)e->seeing[v] / (double)e->fits : 0;
     BASIN_TRY(basin_tree_rows_take(&rows, tables, part, max_rows, error));
-    basin_status status = basin_parallel_try(grow_fit, &g, own.count, 1, error);
+    basin_status status = basin_parallel_try(grow_fit, &g, g.own.count, 1, error);
     BASIN_TRY(basin_ranks_agree(ranks, status, error));
     for (int64_t rank = 0; rank < basin_ranks_count(ranks); rank++) {
         basin_ranks_share of = basin_ranks_deal_to(rank, basin_ranks_count(ranks), fits);
@@ -396,31 +394,10 @@ basin_status basin_nodes_ensemble_store(basin_bundle *bundle, const basin_nodes_
     return BASIN_OK;
 }
 
-static basin_status load_relations(basin_nodes_ensemble *e, const basin_bundle *bundle,
-                                   basin_error *error) {
-    const char *text = basin_bundle_meta(bundle, "trees.relations");
-    if (text) basin_nodes_add_line(e->relations, text);
-    if (*e->relations) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_FILE, "%s: trees.relations is absent; needs names",
-                      basin_bundle_path(bundle));
-}
-
-/* Older files know two views, and all fits weigh alike. */
-static basin_status load_alike(basin_nodes_ensemble *e, const basin_bundle *bundle, double fits,
-                               basin_error *error) {
-    double known = 0;
-    BASIN_TRY(basin_bundle_number(&known, bundle, "trees.labelled", 0, fits, error));
-    e->seeing[BASIN_VIEW_KNOWN] = (int64_t)known;
-    e->seeing[BASIN_VIEW_HOPS] = (int64_t)(fits - known);
-    for (int v = 0; v < BASIN_TREE_VIEWS; v++) e->weight[v] = (double)e->seeing[v] / fits;
-    return BASIN_OK;
-}
-
 static basin_status load_views(basin_nodes_ensemble *e, const basin_bundle *bundle, double fits,
                                basin_error *error) {
     char key[KEY];
     double sum = 0, count;
-    if (basin_bundle_meta(bundle, "trees.labelled")) return load_alike(e, bundle, fits, error);
     for (int v = 0; v < BASIN_TREE_VIEWS; v++) {
         BASIN_TRY(basin_bundle_number(&count, bundle, view_key(key, v, "fits"), 0, fits, error));
         BASIN_TRY(
@@ -450,7 +427,11 @@ basin_status basin_nodes_ensemble_load(basin_nodes_ensemble *e, const basin_bund
     double fits = 0, value;
     char key[KEY];
     BASIN_TRY(basin_bundle_number(&fits, bundle, "trees.fits", 1, 64, error));
-    BASIN_TRY(load_relations(e, bundle, error));
+    const char *relations = basin_bundle_meta(bundle, "trees.relations");
+    if (!relations || !*relations)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: trees.relations is absent; needs names",
+                          basin_bundle_path(bundle));
+    basin_nodes_add_line(e->relations, relations);
     for (int i = 0; i < NUMBERS; i++)
         BASIN_TRY(basin_bundle_number((double *)(void *)((char *)e + number[i].offset), bundle,
                                       number[i].key, number[i].low, number[i].high, error));

@@ -50,7 +50,7 @@ basin_status basin_node_inputs_scale_rows(basin_node_inputs *inputs, const basin
     t->stride = inputs->shape.columns = t->own * (1 + t->means);
     BASIN_TRY(BASIN_NEW_RAW(&t->row, (t->network->nodes + t->halo) * t->stride,
                             "the table of inputs", error));
-    inputs->reader.scale = edge_scale;
+    inputs->edge_scale = edge_scale;
     scaling rows = {t->row, t->stride, &own, inputs->raw};
     basin_parallel_for(scale_some, &rows, t->network->nodes, 256, 0);
     free(inputs->raw);
@@ -62,7 +62,9 @@ basin_status basin_node_inputs_scale_rows(basin_node_inputs *inputs, const basin
 static void choose_list(basin_node_inputs *inputs) {
     static const int64_t sparse = 8, small = 100000; /* cells for one that counts; that are few */
     int64_t cells = inputs->network->nodes * inputs->shape.columns, count = 0;
-    if (cells < small || !basin_nodes_may_list(inputs->settings)) return;
+    if (cells < small || !basin_nodes_descends(inputs->settings) ||
+        !basin_choice_is(inputs->settings->position, "none"))
+        return;
     for (int64_t i = 0; i < cells; i++) count += inputs->node.row[i] != 0;
     if (count && count < INT32_MAX && count * sparse < cells) inputs->shape.listed = count;
 }
@@ -81,12 +83,7 @@ static basin_status open_inputs(basin_node_inputs *inputs, basin_error *error) {
     bool loops = basin_choice_is(settings->self_loops, "add");
     int64_t N = inputs->shape.nodes = inputs->shape.positions = network->nodes;
     BASIN_TRY(pick_relations(inputs, error));
-    if (basin_facts_bias(settings)) {
-        inputs->shape.facts = basin_facts_width(&network->facts);
-        inputs->reader =
-            (basin_edge_reader){.relations = inputs->shape.relations, .add_self = loops};
-        memcpy(inputs->reader.relation, inputs->node.relation, sizeof inputs->reader.relation);
-    }
+    if (basin_facts_bias(settings)) inputs->shape.facts = basin_facts_width(&network->facts);
     basin_node_table *t = &inputs->node;
     int homo = basin_network_main_relation(network);
     t->relations = inputs->shape.relations, t->chain = homo >= 0 ? homo : t->relation[0];
@@ -131,7 +128,7 @@ basin_nodes_net_data basin_node_inputs_data(const basin_node_inputs *inputs,
                                             const basin_pairs *pairs) {
     return (basin_nodes_net_data){.table = inputs->node.row,
                                   .pairs = pairs,
-                                  .reader = &inputs->reader,
+                                  .inputs = inputs,
                                   .network = inputs->network,
                                   .nodes = inputs->shape.nodes};
 }
@@ -149,26 +146,20 @@ basin_status basin_rows_take(float **to, const float *from, int64_t width,
 
 enum { FITTED = 200000 }; /* edges that are enough to learn a scale from */
 
-static int64_t count_edges(const basin_edge_reader *reader, const basin_network *n,
-                           const int64_t *node, int64_t nodes) {
-    int64_t count = 0;
-    for (int r = 0; r < reader->relations; r++) {
-        const int64_t *row = n->relation[reader->relation[r]].row;
-        for (int64_t i = 0; i < nodes; i++) count += row[node[i] + 1] - row[node[i]];
+static basin_status fit_edge_scale(basin_scaler *scale, const basin_node_inputs *inputs,
+                                   const int64_t *node, int64_t nodes, basin_error *error) {
+    const basin_network *n = inputs->network;
+    const basin_facts *facts = &n->facts;
+    int64_t width = basin_facts_width(facts), edges = 0, seen = 0, kept = 0;
+    for (int r = 0; r < inputs->shape.relations; r++) {
+        const int64_t *row = n->relation[inputs->node.relation[r]].row;
+        for (int64_t i = 0; i < nodes; i++) edges += row[node[i] + 1] - row[node[i]];
     }
-    return count;
-}
-
-static basin_status fit_edge_scale(basin_scaler *scale, const basin_edge_reader *reader,
-                                   const basin_network *network, const int64_t *node, int64_t nodes,
-                                   basin_error *error) {
-    const basin_facts *facts = &network->facts;
-    int64_t width = basin_facts_width(facts), edges = count_edges(reader, network, node, nodes);
-    int64_t step = 1 + edges / FITTED, seen = 0, kept = 0, rows = edges / step + 1;
+    int64_t step = 1 + edges / FITTED, rows = edges / step + 1;
     BASIN_SCRATCH(float, x, (rows * width), "a scale of edges", error);
     BASIN_SCRATCH_RAW(int64_t, all, rows, "a scale of edges", error);
-    for (int r = 0; r < reader->relations; r++) {
-        const basin_relation *relation = &network->relation[reader->relation[r]];
+    for (int r = 0; r < inputs->shape.relations; r++) {
+        const basin_relation *relation = &n->relation[inputs->node.relation[r]];
         for (int64_t i = 0; i < nodes; i++)
             for (int64_t e = relation->row[node[i]]; e < relation->row[node[i] + 1]; e++)
                 if (seen++ % step == 0)
@@ -186,74 +177,69 @@ basin_status basin_node_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale
     basin_scaler_kind kind;
     BASIN_TRY(basin_scaler_parse(&kind, inputs->settings->scaling, error));
     BASIN_TRY(basin_scaler_fit(scale, kind, inputs->raw, inputs->node.own, node, nodes, error));
-    if (!inputs->shape.facts) return BASIN_OK;
-    return fit_edge_scale(edge_scale, &inputs->reader, inputs->network, node, nodes, error);
+    return inputs->shape.facts ? fit_edge_scale(edge_scale, inputs, node, nodes, error) : BASIN_OK;
 }
 
 typedef struct filling {
-    float *x; /* [pairs, width] */
-    const basin_edge_reader *reader;
+    float *x; /* [pairs, width]; or [edges, heads] of biases */
+    const basin_node_inputs *inputs;
     const basin_relation *relation;
     const basin_facts *facts;
     const basin_pairs *pairs;
+    const float *we; /* [width, heads] */
+    int64_t heads;
 } filling;
+
+static void fill_edge(float *x, const filling *f, int64_t edge) {
+    basin_facts_columns(x, f->facts, f->relation->fact + edge * f->facts->count);
+    basin_scaler_apply(x, f->inputs->edge_scale, x, 1);
+}
 
 static void fill_queries(const void *context, int64_t first, int64_t last) {
     const filling *f = context;
     int64_t width = basin_facts_width(f->facts);
+    bool added = basin_choice_is(f->inputs->settings->self_loops, "add"); /* these are not edges */
     for (int64_t q = first; q < last; q++)
         for (int64_t p = f->pairs->row[q]; p < f->pairs->row[q + 1]; p++) {
             int64_t e = basin_relation_find(f->relation, q, f->pairs->key[p]);
-            float *x = f->x + p * width;
-            if (e < 0 || (f->reader->add_self && f->pairs->key[p] == q)) continue;
-            basin_facts_columns(x, f->facts, f->relation->fact + e * f->facts->count);
-            basin_scaler_apply(x, f->reader->scale, x, 1);
+            if (e >= 0 && !(added && f->pairs->key[p] == q)) fill_edge(f->x + p * width, f, e);
         }
 }
 
-basin_status basin_edge_facts(float **result, const basin_edge_reader *reader,
+basin_status basin_edge_facts(float **result, const basin_node_inputs *inputs,
                               const basin_network *network, int r, const basin_pairs *pairs,
                               basin_error *error) {
     const basin_facts *facts = &network->facts;
     int64_t count = pairs->pairs * basin_facts_width(facts);
     BASIN_TRY(BASIN_NEW(result, count + 1, "facts of edges", error));
-    filling f = {*result, reader, &network->relation[reader->relation[r]], facts, pairs};
+    filling f = {*result, inputs, &network->relation[inputs->node.relation[r]],
+                 facts,   pairs,  .heads = 0};
     basin_parallel_for(fill_queries, &f, pairs->queries, 256, 0);
     return BASIN_OK;
 }
 
-typedef struct weighing {
-    float *bias; /* [edges, heads] */
-    const basin_edge_reader *reader;
-    const basin_relation *relation;
-    const basin_facts *facts;
-    const float *we; /* [width, heads] */
-    int64_t heads;
-} weighing;
-
 /* Returns the first edge of those that there was no memory for. */
 static int64_t weigh_edges(const void *context, int64_t first, int64_t last) {
-    const weighing *w = context;
-    int64_t width = basin_facts_width(w->facts);
+    const filling *f = context;
+    int64_t width = basin_facts_width(f->facts);
     float *x = malloc((size_t)width * sizeof *x);
     for (int64_t e = first; x && e < last; e++) {
-        basin_facts_columns(x, w->facts, w->relation->fact + e * w->facts->count);
-        basin_scaler_apply(x, w->reader->scale, x, 1);
-        for (int64_t h = 0; h < w->heads; h++) {
+        fill_edge(x, f, e);
+        for (int64_t h = 0; h < f->heads; h++) {
             float sum = 0;
-            for (int64_t c = 0; c < width; c++) sum += x[c] * w->we[c * w->heads + h];
-            w->bias[e * w->heads + h] = sum;
+            for (int64_t c = 0; c < width; c++) sum += x[c] * f->we[c * f->heads + h];
+            f->x[e * f->heads + h] = sum;
         }
     }
     free(x);
     return x ? last : first;
 }
 
-basin_status basin_edge_bias(float *bias, const basin_edge_reader *reader,
-                             const basin_network *network, int r, const float *we, int64_t heads,
-                             basin_error *error) {
-    const basin_relation *relation = &network->relation[reader->relation[r]];
-    weighing w = {bias, reader, relation, &network->facts, we, heads};
-    bool room = basin_parallel_find(weigh_edges, &w, relation->edges, 0) == relation->edges;
+basin_status basin_edge_bias(float *bias, const basin_node_inputs *inputs, int r, const float *we,
+                             int64_t heads, basin_error *error) {
+    const basin_network *n = inputs->network;
+    const basin_relation *relation = &n->relation[inputs->node.relation[r]];
+    filling f = {bias, inputs, relation, &n->facts, .we = we, .heads = heads};
+    bool room = basin_parallel_find(weigh_edges, &f, relation->edges, 0) == relation->edges;
     return room ? BASIN_OK : basin_fail_memory(error, "biases of edges");
 }

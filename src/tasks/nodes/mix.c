@@ -49,25 +49,18 @@ typedef struct weight_search {
     int points;
 } weight_search;
 
-static void add_point(weight_search *c, const int quarters[PARTS]) {
-    point *p = &c->point[c->points];
-    *p = (point){.evenness = 0};
-    for (int k = 0; k < PARTS; k++) {
-        if (quarters[k] && !c->of[k]) return;
-        p->share[k] = (double)quarters[k] / QUARTERS;
-        p->evenness -= p->share[k] * p->share[k];
-    }
-    c->points++;
-}
-
-/* All ways to deal quarters out to the parts from `part` on. */
-static void list_points(weight_search *c, int quarters[PARTS], int part, int left) {
-    int from = part + 1 < PARTS ? 0 : left; /* the last gets the rest */
-    for (quarters[part] = from; quarters[part] <= left; quarters[part]++) {
-        if (part + 1 == PARTS)
-            add_point(c, quarters);
-        else
-            list_points(c, quarters, part + 1, left - quarters[part]);
+/* All ways to deal quarters out to the parts that are there, from `part` on. */
+static void list_points(weight_search *c, point *p, int part, int left) {
+    int max = c->of[part] ? left : 0;
+    for (int q = part + 1 < PARTS ? 0 : left; q <= max; q++) { /* the last gets the rest */
+        p->share[part] = (double)q / QUARTERS;
+        if (part + 1 < PARTS) {
+            list_points(c, p, part + 1, left - q);
+            continue;
+        }
+        p->evenness = 0;
+        for (int k = 0; k < PARTS; k++) p->evenness -= p->share[k] * p->share[k];
+        c->point[c->points++] = *p;
     }
 }
 
@@ -111,7 +104,7 @@ static int count_best(const weight_search *c) {
 
 static basin_status find_shares(double share[PARTS], weight_search *c, basin_error *error) {
     c->points = 0;
-    list_points(c, (int[PARTS]){0}, 0, QUARTERS);
+    list_points(c, &(point){.evenness = 0}, 0, QUARTERS);
     for (int i = 0; i < c->points; i++) BASIN_TRY(evaluate(c, &c->point[i], error));
     qsort(c->point, (size_t)c->points, sizeof *c->point, better_first);
     int best = count_best(c);
@@ -223,12 +216,12 @@ double basin_nodes_calibrated(const basin_nodes_model *model, double p) {
 
 static basin_status fit(basin_calibration *c, const char *how, const basin_nodes_samples *s,
                         basin_error *error) {
+    bool platt = basin_choice_is(how, "platt");
     if (basin_choice_is(how, "none")) return BASIN_OK;
     if (basin_choice_is(how, "auto"))
         return basin_calibration_choose(c, s->score, s->label, s->count, error);
-    return basin_calibration_fit(
-        c, basin_choice_is(how, "platt") ? BASIN_CALIBRATION_PLATT : BASIN_CALIBRATION_ISOTONIC,
-        s->score, s->label, s->count, error);
+    return basin_calibration_fit(c, platt ? BASIN_CALIBRATION_PLATT : BASIN_CALIBRATION_ISOTONIC,
+                                 s->score, s->label, s->count, error);
 }
 
 static basin_status keep(basin_nodes_samples *s, basin_error *error) {
@@ -416,30 +409,25 @@ basin_status basin_nodes_threshold_for(basin_nodes_threshold_result *result,
 
 /* ---- files ---- */
 
-static basin_status add_numbers(basin_bundle *bundle, const char *name, const double *value,
-                                int64_t count, basin_error *error) {
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor tensor = {0};
-    BASIN_TRY(basin_tensor_new(&tensor, BASIN_F64, BASIN_SHAPE(count), error));
-    memcpy(tensor.data, value, (size_t)count * sizeof *value);
-    return basin_bundle_add(bundle, name, &tensor, error);
-}
-
 basin_status basin_nodes_judged_store(basin_bundle *bundle, const basin_nodes_model *model,
                                       basin_error *error) {
     const basin_calibration *c = &model->calibration;
     const basin_nodes_samples *s = &model->judged;
-    const double line[] = {c->slope, c->offset};
+    const double *line[] = {c->score, c->probability};
+    static const char *const name[] = {"calibration.score", "calibration.probability"};
     if (!s->count) return BASIN_OK;
+    basin_shape all = BASIN_SHAPE(s->count);
     BASIN_TRY(basin_bundle_meta_set(bundle, "calibration", basin_calibration_name(c->kind), error));
     BASIN_TRY(basin_nodes_set_number(bundle, "calibration.floor", model->floor, error));
-    BASIN_TRY(add_numbers(bundle, "validation.score", s->score, s->count, error));
-    BASIN_TRY(basin_bundle_put(bundle, "validation.label", s->label, BASIN_U8,
-                               BASIN_SHAPE(s->count), error));
-    if (c->kind == BASIN_CALIBRATION_PLATT)
-        return add_numbers(bundle, "calibration.line", line, 2, error);
-    if (c->kind != BASIN_CALIBRATION_ISOTONIC) return BASIN_OK;
-    BASIN_TRY(add_numbers(bundle, "calibration.score", c->score, c->knots, error));
-    return add_numbers(bundle, "calibration.probability", c->probability, c->knots, error);
+    BASIN_TRY(basin_bundle_put(bundle, "validation.score", s->score, BASIN_F64, all, error));
+    BASIN_TRY(basin_bundle_put(bundle, "validation.label", s->label, BASIN_U8, all, error));
+    if (c->kind == BASIN_CALIBRATION_PLATT) /* slope and offset */
+        return basin_bundle_put(bundle, "calibration.line", &c->slope, BASIN_F64, BASIN_SHAPE(2),
+                                error);
+    for (int i = 0; i < 2 && c->kind == BASIN_CALIBRATION_ISOTONIC; i++)
+        BASIN_TRY(
+            basin_bundle_put(bundle, name[i], line[i], BASIN_F64, BASIN_SHAPE(c->knots), error));
+    return BASIN_OK;
 }
 
 /* Finite numbers, `count` of them where it is not 0; free them. */

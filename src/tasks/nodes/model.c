@@ -65,10 +65,6 @@ static int64_t count_parameters(const basin_nodes_model *model) {
 
 const basin_nodes_info *basin_nodes_get_info(const basin_nodes_model *model) {
     basin_nodes_model *m = (basin_nodes_model *)model; /* to keep what is handed out */
-    basin_nodes_card *card = &m->memory.card;
-    card->date = m->memory.date, card->version = m->memory.version, card->data = m->memory.data;
-    card->digest = *m->memory.digest ? m->memory.digest : NULL;
-    card->files = m->memory.files, card->cuts = m->memory.cuts, card->parents = m->memory.parents;
     m->info = (basin_nodes_info){
         .settings = &m->face,
         .schema = m->schema,
@@ -79,7 +75,7 @@ const basin_nodes_info *basin_nodes_get_info(const basin_nodes_model *model) {
         .threshold = m->threshold,
         .share = m->ensemble.fits ? m->ensemble.share : 1,
         .calibration = m->calibration.kind,
-        .card = *m->memory.date ? card : NULL,
+        .card = m->memory.card.date ? &m->memory.card : NULL,
         .scores = m->score,
         .trained_on = m->trained_on,
         .id = m->id,

@@ -128,7 +128,7 @@ static basin_status keep_states(basin_near_scorer *s, basin_error *error) {
 int64_t basin_nodes_reach(const basin_nodes_model *model) {
     const basin_nodes_settings *r = &model->settings;
     bool trees = model->ensemble.fits && !(model->ensemble.share > 0);
-    bool plain = basin_choice_is(r->form, "linear") || basin_choice_is(r->form, "mlp");
+    bool plain = basin_nodes_plain(r);
     if (r->classes || (!trees && ((!plain && !basin_nodes_descends(r)) || r->implicit ||
                                   !basin_choice_is(r->position, "none"))))
         return -1;
@@ -140,7 +140,6 @@ int64_t basin_nodes_reach(const basin_nodes_model *model) {
 basin_status basin_near_scorer_new(basin_near_scorer **scorer, const basin_near_rows *rows,
                                    const basin_nodes_live_options *options, basin_error *error) {
     const basin_nodes_settings *r = &rows->model->settings;
-    bool plain = basin_choice_is(r->form, "linear") || basin_choice_is(r->form, "mlp");
     BASIN_TRY(BASIN_NEW(scorer, 1, "single nodes", error));
     basin_near_scorer *s = *scorer;
     s->rows = rows, s->config = *options, s->member = -1;
@@ -151,7 +150,7 @@ basin_status basin_near_scorer_new(basin_near_scorer **scorer, const basin_near_
                           "single nodes need a detector of form energy, linear or mlp, without "
                           "implicit and with position none; this one has form %s%s, position %s",
                           r->form, r->implicit ? ", implicit" : "", r->position);
-    s->descends = rows->network && !plain;
+    s->descends = rows->network && !basin_nodes_plain(r);
     return s->descends && options->states == BASIN_NODES_STATES_KEPT ? keep_states(s, error)
                                                                      : BASIN_OK;
 }
@@ -207,8 +206,7 @@ static basin_status make_worker(worker *w, basin_error *error) {
     w->inputs = rows->inputs;
     w->inputs.network = &w->network;
     w->inputs.shape.nodes = BLOCK;
-    for (int r = 0; r < BASIN_MAX_RELATIONS; r++)
-        w->inputs.node.relation[r] = w->inputs.reader.relation[r] = r;
+    for (int r = 0; r < BASIN_MAX_RELATIONS; r++) w->inputs.node.relation[r] = r;
     for (int64_t m = 0; m < rows->model->members && w->scorer->descends; m++) {
         BASIN_TRY(basin_store_new(&w->store[m], w->model.backend, error));
         BASIN_TRY(

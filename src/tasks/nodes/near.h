@@ -88,7 +88,9 @@ static inline basin_near_list basin_node_list(const basin_node_table *t, int rel
     const basin_relation *r = &t->network->relation[relation];
     if (t->grown) return basin_near_sees(t->grown, relation, node, false);
     return (basin_near_list){.count = r->row[node + 1] - r->row[node],
-                             .col = r->col + r->row[node]};
+                             .col = r->col + r->row[node],
+                             .fact = r->fact,
+                             .first = r->row[node]};
 }
 
 /* ---- near_rows.c: inputs of network and trees, where states are kept ---- */

@@ -136,8 +136,7 @@ static basin_expr odds_of(basin_expr logits, int64_t number) {
 
 static void declare_outputs(basin_nodes_net *net, const basin_nodes_settings *r,
                             const basin_nodes_shape *shape) {
-    bool plain = basin_choice_is(r->form, "linear") || basin_choice_is(r->form, "mlp");
-    net->logits = plain ? plain_logits(net, r) : graph_logits(net, r, shape);
+    net->logits = basin_nodes_plain(r) ? plain_logits(net, r) : graph_logits(net, r, shape);
     basin_smoothing how = {(int)r->smoothing, r->anchor, basin_choice_is(r->self_loops, "add")};
     if (r->smoothing > 0) net->logits = basin_smooth(net->logits, &net->pattern[0], &how);
     if (r->focus) net->logits = odds_of(net->logits, r->focus - 1);
@@ -232,7 +231,7 @@ static basin_status write_facts(const basin_nodes_net *net, basin_plan *plan,
     const basin_pairs *pairs = &data->pairs[r];
     BASIN_FREE_AT_EXIT float *facts = NULL;
     if (!net->facts[r]) return BASIN_OK;
-    BASIN_TRY(basin_edge_facts(&facts, data->reader, data->network, r, pairs, error));
+    BASIN_TRY(basin_edge_facts(&facts, data->inputs, data->network, r, pairs, error));
     return write_rows(plan, net->facts[r], facts, pairs->pairs, error);
 }
 
@@ -266,7 +265,13 @@ basin_optimizer_config basin_nodes_net_adamw(const basin_nodes_settings *r) {
                                     .clip = r->clip};
 }
 
+size_t basin_plan_work_bytes(const basin_plan *plan) {
+    basin_plan_stats stats = basin_plan_stats_of(plan);
+    return stats.arena_bytes + stats.input_bytes;
+}
+
 static void free_plan(basin_plan **plan) { basin_plan_free(*plan); }
+static void free_store(basin_store **store) { basin_store_free(*store); }
 
 static basin_status small_memory(size_t *bytes, const basin_nodes_settings *settings,
                                  const basin_nodes_shape *shape, bool training, basin_store *store,
@@ -279,8 +284,7 @@ static basin_status small_memory(size_t *bytes, const basin_nodes_settings *sett
     basin_plan_spec scoring = {.output = &net.probability, .outputs = 1};
     BASIN_TRY(training ? basin_trainer_new(&trainer, store, &net.params, net.loss, &spec, error)
                        : basin_plan_new(&plan, store, &scoring, error));
-    basin_plan_stats s = basin_plan_stats_of(training ? basin_trainer_plan(trainer) : plan);
-    *bytes = s.arena_bytes + s.input_bytes; /* other weights do not grow with the graph */
+    *bytes = basin_plan_work_bytes(training ? basin_trainer_plan(trainer) : plan);
     return BASIN_OK;
 }
 
@@ -296,7 +300,7 @@ basin_status basin_nodes_net_memory(size_t *bytes, const basin_nodes_settings *s
                                     basin_backend *backend, basin_error *error) {
     const int64_t part = shape->nodes > 20000 ? shape->nodes / 10000 : 1;
     basin_nodes_shape small = *shape;
-    basin_store *store = NULL;
+    BASIN_AT_EXIT(free_store) basin_store *store = NULL;
     small.nodes = small.positions = shape->nodes / part + 1;
     small.listed = shape->listed ? shape->listed / part + 1 : 0;
     small.halo = shape->halo ? shape->halo / part + 1 : 0;
@@ -306,9 +310,7 @@ basin_status basin_nodes_net_memory(size_t *bytes, const basin_nodes_settings *s
         pairs += shape->pairs[r];
     }
     BASIN_TRY(basin_store_new(&store, backend, error));
-    basin_status status = small_memory(bytes, settings, &small, training, store, error);
-    basin_store_free(store);
-    if (status) return status;
+    BASIN_TRY(small_memory(bytes, settings, &small, training, store, error));
     /* The list that is written, besides the plan's own copy of it. */
     *bytes = *bytes * (size_t)part + (size_t)pairs * 3 * sizeof(int32_t);
     *bytes += basin_nodes_position_bytes(settings, shape, training);

@@ -10,7 +10,6 @@
 /* ---- Facts of an edge as columns, which bias the score of a pair (docs/energies.md); their totals
  * over a node's edges are features of the node. ---- */
 
-/* Whether the settings have facts in the energy, and among the features. */
 bool basin_facts_bias(const basin_nodes_settings *settings);
 bool basin_facts_are_features(const basin_nodes_settings *settings);
 
@@ -29,22 +28,6 @@ int64_t basin_node_facts_width(const basin_network *network, int relations, bool
 basin_status basin_node_facts_fill(float *x /* [N, stride] */, int64_t stride,
                                    const basin_network *network, const int *relation, int relations,
                                    bool extremes, basin_error *error);
-
-typedef struct basin_edge_reader {
-    int relations;
-    int relation[BASIN_MAX_RELATIONS]; /* numbers of the network's */
-    const basin_scaler *scale;
-    bool add_self; /* a node's pair with itself is not an edge, whatever the data have */
-} basin_edge_reader;
-
-/* The scaled columns of pairs of relation `r` of the reader's; 0 for a pair that is not an edge. */
-basin_status basin_edge_facts(float **facts /* [pairs, width]; free it */,
-                              const basin_edge_reader *reader, const basin_network *network, int r,
-                              const basin_pairs *pairs, basin_error *error);
-/* What every edge of relation `r` adds to scores: its scaled columns by `we`. */
-basin_status basin_edge_bias(float *bias /* [edges, H] */, const basin_edge_reader *reader,
-                             const basin_network *network, int r, const float *we /* [width, H] */,
-                             int64_t heads, basin_error *error);
 
 typedef struct basin_nodes_shape {
     int64_t nodes, columns;
@@ -76,12 +59,9 @@ typedef struct basin_nodes_net {
                                               probability are [N, C] */
 } basin_nodes_net;
 
-/* Whether it is an Energy Transformer that descends as the paper has it. */
-bool basin_nodes_descends(const basin_nodes_settings *settings);
-/* Whether the model runs over neighbours at all. */
-bool basin_nodes_on_graph(const basin_nodes_settings *settings);
-/* Whether its first product may read a list of inputs. */
-bool basin_nodes_may_list(const basin_nodes_settings *settings);
+bool basin_nodes_descends(const basin_nodes_settings *settings); /* as the paper has it */
+bool basin_nodes_on_graph(const basin_nodes_settings *settings); /* or by nodes only */
+bool basin_nodes_plain(const basin_nodes_settings *settings);    /* form linear or mlp */
 basin_anomaly_config basin_nodes_net_config(const basin_nodes_settings *settings,
                                             const basin_nodes_shape *shape);
 
@@ -91,13 +71,13 @@ void basin_nodes_net_free(basin_nodes_net *net);
 
 /* What a plan over nodes is written with. Pointers may be NULL where the net has no such input. */
 typedef struct basin_nodes_net_data {
-    const float *table;              /* [n, columns] */
-    const int32_t *place;            /* [n] */
-    const basin_pairs *pairs;        /* [relations] */
-    const basin_edge_reader *reader; /* of what edges carry, */
-    const basin_network *network;    /* whose edges the pairs are */
-    const float *label, *weight;     /* [n], or [n, C]; [n] */
-    int64_t nodes;                   /* n; the rest up to the capacity is zero */
+    const float *table;                     /* [n, columns] */
+    const int32_t *place;                   /* [n] */
+    const basin_pairs *pairs;               /* [relations] */
+    const struct basin_node_inputs *inputs; /* of what edges carry, */
+    const basin_network *network;           /* whose edges the pairs are */
+    const float *label, *weight;            /* [n], or [n, C]; [n] */
+    int64_t nodes;                          /* n; the rest up to the capacity is zero */
 } basin_nodes_net_data;
 
 basin_status basin_nodes_net_write(const basin_nodes_net *net, basin_plan *plan,
@@ -115,18 +95,19 @@ basin_status basin_nodes_net_memory(size_t *bytes, const basin_nodes_settings *s
 size_t basin_nodes_position_bytes(const basin_nodes_settings *settings,
                                   const basin_nodes_shape *shape, bool training);
 
-basin_optimizer_config basin_nodes_net_adamw(const basin_nodes_settings *settings);
+/* What a plan takes beside the weights, which do not grow with the graph. */
+size_t basin_plan_work_bytes(const basin_plan *plan);
 
-/* ---- what a model reads of a network: the table of inputs, relations ---- */
+basin_optimizer_config basin_nodes_net_adamw(const basin_nodes_settings *settings);
 
 /* All nodes of a network, by the settings. */
 typedef struct basin_node_inputs {
     const basin_network *network;
     const basin_nodes_settings *settings;
-    basin_node_table node;    /* [N, shape.columns] scaled, with means over hops */
-    float *raw;               /* [N, own] unscaled, until the table is made */
-    basin_edge_reader reader; /* of what edges carry */
-    basin_nodes_shape shape;  /* of the whole network */
+    basin_node_table node;          /* [N, shape.columns] scaled, with means over hops */
+    float *raw;                     /* [N, own] unscaled, until the table is made */
+    const basin_scaler *edge_scale; /* of what edges carry */
+    basin_nodes_shape shape;        /* of the whole network */
 } basin_node_inputs;
 
 /* Everything but the table, which needs a scale. */
@@ -150,6 +131,13 @@ basin_status basin_node_inputs_pairs(basin_pairs *pairs /* [relations] */,
 /* All nodes as a plan is written with them; `pairs` as above. */
 basin_nodes_net_data basin_node_inputs_data(const basin_node_inputs *inputs,
                                             const basin_pairs *pairs);
+/* The scaled columns of pairs of the inputs' relation `r`; 0 for a pair that is not an edge. */
+basin_status basin_edge_facts(float **facts /* [pairs, width]; free it */,
+                              const basin_node_inputs *inputs, const basin_network *network, int r,
+                              const basin_pairs *pairs, basin_error *error);
+/* What every edge of relation `r` adds to scores: its scaled columns by `we`. */
+basin_status basin_edge_bias(float *bias /* [edges, H] */, const basin_node_inputs *inputs, int r,
+                             const float *we /* [width, H] */, int64_t heads, basin_error *error);
 /* Rows of all nodes become those of a part's, by its origin; NULL stays NULL. */
 basin_status basin_rows_take(float **to /* [n, width]; free it */,
                              const float *from /* [N, width] */, int64_t width,
@@ -159,7 +147,7 @@ basin_status basin_rows_take(float **to /* [n, width]; free it */,
 
 typedef struct basin_nodes_batch {
     basin_network *network; /* the part; `origin` leads back */
-    const basin_edge_reader *reader;
+    const basin_node_inputs *inputs;
     basin_pairs pairs[BASIN_MAX_RELATIONS];
     float *table, *label, *weight;
     int32_t *place;          /* [nodes] who they are in the network */
@@ -218,8 +206,6 @@ basin_status basin_parted_inputs_write(const basin_parted_inputs *inputs, int64_
                                        const basin_nodes_net *net, basin_plan *plan,
                                        const float *label, const float *weight, basin_error *error);
 
-/* ---- training on parts ---- */
-
 /* A plan per part for its gradients, and one for the update by their sum in the parts' order. */
 typedef struct basin_parted_trainer basin_parted_trainer;
 basin_status basin_parted_trainer_new(basin_parted_trainer **trainer,
@@ -262,15 +248,12 @@ basin_status basin_nodes_scorer_mean(basin_nodes_scorer *scorer, double *mean /*
                                      bool logits, const basin_nodes_model *model,
                                      basin_error *error);
 
-/* ---- streams, of a whole graph or of each part ---- */
-
 typedef struct basin_nodes_stream basin_nodes_stream;
 /* `part` is NULL where the inputs are of a whole graph. To be freed even after an error. */
 basin_status basin_nodes_stream_new(basin_nodes_stream **stream, const basin_node_inputs *inputs,
                                     const basin_part *part, basin_store *store,
                                     const basin_nodes_resources *work, basin_error *error);
 void basin_nodes_stream_free(basin_nodes_stream *stream);
-/* What it takes while it runs, beside the inputs. */
 size_t basin_nodes_stream_bytes(const basin_nodes_stream *stream);
 const basin_params *basin_nodes_stream_params(const basin_nodes_stream *stream);
 /* The streams of this rank's parts take their steps together; `parts` NULL: there is one. */
@@ -294,7 +277,7 @@ void basin_nodes_stream_tap(basin_nodes_stream *stream, const basin_nodes_tap *t
 basin_status basin_nodes_view(basin_network **copy, const basin_nodes_settings *settings,
                               const basin_network *network, basin_error *error);
 
-/* ---- training with settings that leave nothing open but the sampling ---- */
+/* ---- training with settings that leave nothing open but the sampling (fit.c) ---- */
 
 typedef struct basin_nodes_job {
     const basin_task_settings *task;
@@ -315,9 +298,7 @@ basin_status basin_nodes_fit_quietly(basin_nodes_model **model, basin_training_r
                                      const basin_nodes_job *job, const basin_nodes_resources *work,
                                      basin_error *error);
 
-/* ---- settings that come from files (model.c) ---- */
-
-/* The same for sampling and batch, of a checkpoint, whose other settings must match. */
+/* Sampling and batch where they are open, by a checkpoint whose other settings must match. */
 basin_status basin_nodes_resume(basin_nodes_settings *settings, const basin_task_settings *task,
                                 const basin_bundle *checkpoint, const basin_watch *watch,
                                 basin_error *error);
@@ -362,7 +343,8 @@ bool basin_classes_several(const basin_task_settings *task);
 basin_status basin_classes_take(basin_nodes_fitting *fit, basin_error *error);
 /* Fills labels and weights: a node counts by the setting `balance`. */
 void basin_classes_weigh(basin_nodes_fitting *fit);
-/* Names, to and from a model file's metadata. */
+/* What a rarer class weighs: the ratio, its root, or 1. */
+double basin_weight_of(const char *balance, double ratio);
 basin_status basin_classes_store(basin_bundle *bundle, const basin_nodes_model *model,
                                  basin_error *error);
 basin_status basin_classes_load(basin_nodes_model *model, const basin_bundle *bundle,

@@ -1,21 +1,14 @@
 /* Models of nodes inside the library: settings, the model, and what is handed from file to file. A
- * detector of anomalies is the case of two classes with one logit per node; any number of classes
- * goes the same way with one logit each. Callers see include/basin/tasks/nodes.h. From the top
- * down:
+ * detector of anomalies is the case of two classes with one logit per node. From the top down:
  *
- *     train.c      a run from data to a model; inputs that validation prefers, by quick probes
- *     fit.c        trains with settings that leave nothing open
- *     score.c      scores of all nodes: as one plan, or streamed (stream.c)
- *     parts.c      the same for a graph that is cut, over ranks
+ *     train.c, fit.c        a run from data to a model; training with settings that are settled
+ *     score.c, stream.c, parts.c   scores: as one plan, streamed, of a graph that is cut over ranks
  *     features.c   the table of features that all of them read
- *     batch.c, inputs.c, net.c   what a step reads, and the expressions
- *     settings.c, model.c   settings, the model and its file
- *     card.c, drift.c       what it remembers of its training
+ *     batch.c, inputs.c, net.c     what a step reads, and the expressions
+ *     settings.c, model.c, card.c, drift.c   settings, the model's file, memory of its training
  *     classes.c    several classes: their names, inputs and figures
  *     known.c, table.c, forest.c, mix.c   known labels, boosted trees, calibration, thresholds
- *     explainer.c, explain.c, explain_network.c   why nodes score as they do
- *     rivals.c     plain models and XGBoost to compare with
- *     report.c     a page on a detector
+ *     explain*.c, report.c, rivals.c   why nodes score as they do; a page; XGBoost to compare with
  */
 #ifndef BASIN_TASK_NODES_NODES_H
 #define BASIN_TASK_NODES_NODES_H
@@ -26,8 +19,8 @@
 #include "tasks/nodes/network/network.h"
 #include "tasks/nodes/trees/trees.h"
 
-/* ---- labels of training nodes, for trees; found by ids of nodes, or by number, only in
- * the network of training. Labels of the network that is scored are never read. ---- */
+/* ---- labels of training nodes, for trees; found by ids, or by number in the network of training.
+ * Labels of the network that is scored are never read. ---- */
 
 /* What hashes of ids begin with, so that those of two models cannot be compared. */
 typedef struct basin_salt {
@@ -58,9 +51,7 @@ bool basin_known_labels_fit(const basin_known_labels *known, const basin_network
 int64_t basin_known_labels_find(int8_t *label, const basin_known_labels *known,
                                 const basin_network *network);
 
-/* ---- files ---- */
-
-/* As PREFIXid, PREFIXlabel, ..; one that was not stored is loaded as none. */
+/* In files PREFIXid, PREFIXlabel, ..; one that was not stored is loaded as none. */
 basin_status basin_known_labels_store(basin_bundle *bundle, const char *prefix,
                                       const basin_known_labels *known, basin_error *error);
 basin_status basin_known_labels_load(basin_known_labels *known, const basin_bundle *bundle,
@@ -78,8 +69,7 @@ basin_status basin_known_labels_load(basin_known_labels *known, const basin_bund
 
 enum { BASIN_TREE_RELATIONS = BASIN_MAX_RELATIONS + 1 };
 
-/* Names, one per line, as model files have them. */
-enum { BASIN_NODES_LINES = 2560 };
+enum { BASIN_NODES_LINES = 2560 }; /* names, one per line, as model files have them */
 void basin_nodes_add_line(char text[BASIN_NODES_LINES], const char *name);
 
 /* What a fit sees: own columns (plain, or small leaves and weights); also means; also labels. */
@@ -108,18 +98,16 @@ typedef struct basin_nodes_ensemble {
 
 void basin_nodes_ensemble_free(basin_nodes_ensemble *ensemble);
 
-/* ---- features.c: the one table of features of a network's nodes, which trees, the network and
- * scores of single nodes read. A row has the node's own columns (features, logarithms of degrees,
- * totals of edges), blocks of their means over neighbours, and for trees sums of known labels. ----
- */
+/* ---- features.c: the one table of features, which trees, the network and scores of single nodes
+ * read. A row has the node's own columns (features, logarithms of degrees, totals of edges), blocks
+ * of their means over neighbours, and for trees sums of known labels. ---- */
 
 struct basin_near_graph;
 
 typedef struct basin_node_table {
     const basin_network *network;
     int64_t halo; /* rows after those of the network's nodes: of nodes that a part sees */
-    int relations;
-    int relation[BASIN_TREE_RELATIONS]; /* numbers of the network's, of degrees and totals */
+    int relations, relation[BASIN_TREE_RELATIONS]; /* numbers of the network's */
     int degrees;    /* columns: of each relation, or of edges both ways, that come, that go */
     int64_t facts;  /* columns of totals, after features and degrees */
     int64_t own;    /* features, degrees and totals */
@@ -139,7 +127,7 @@ basin_status basin_node_table_begin(basin_node_table *table, const basin_network
 basin_status basin_node_table_own(float *x /* [N, stride] */, int64_t stride,
                                   const basin_node_table *table, basin_error *error);
 void basin_node_table_own_row(float *x, float *total, const basin_node_table *table, int64_t node);
-/* A block for one node; for all nodes, threads 0: all. Blocks before it are there. */
+/* A block for one node; for all, threads 0: all. Blocks before it are there. */
 void basin_node_table_mean(float *mean /* [own] */, const basin_node_table *table, int64_t block,
                            int64_t node);
 void basin_node_table_means(const basin_node_table *table, int64_t block, int threads);
@@ -204,9 +192,9 @@ basin_status basin_tree_tables_rows(float *x /* [rows, columns] */, const basin_
 /* ---- forest.c ---- */
 
 typedef struct basin_tree_rows {
-    int64_t *node;   /* [trains + validations] */
-    float *x;        /* [trains + validations, columns] */
-    uint8_t *label;  /* [trains + validations] */
+    int64_t *node; /* [trains + validations] */
+    float *x;      /* [trains + validations, columns] */
+    uint8_t *label;
     double taken[2]; /* share of each class that is here; the rest weighs with it */
     basin_trees_data data;
 } basin_tree_rows;
@@ -215,7 +203,7 @@ basin_status basin_tree_rows_take(basin_tree_rows *rows, const basin_tree_tables
                                   const uint8_t *part /* [N] */, double max, basin_error *error);
 void basin_tree_rows_free(basin_tree_rows *rows);
 
-/* Names the relations of a network: the union, or each one where there is none. */
+/* Of the network's relations: the union, or each one where there is none. */
 basin_status basin_nodes_ensemble_name(basin_nodes_ensemble *ensemble, const basin_network *network,
                                        basin_error *error);
 /* Grows fits, dealt to `ranks` (NULL: all here); a function of seed and parts. The watcher may stop
@@ -227,7 +215,6 @@ basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *ensemble, int64_t f
 /* What a fit's logit weighs in the trees'. */
 double basin_nodes_ensemble_weight(const basin_nodes_ensemble *ensemble,
                                    const basin_tree_table *table, int64_t fit);
-/* The trees' logit of one node. */
 basin_status basin_nodes_ensemble_node(double *logit, const basin_nodes_ensemble *ensemble,
                                        const basin_tree_table *table, int64_t node,
                                        basin_error *error);
@@ -241,7 +228,6 @@ basin_status basin_nodes_ensemble_score(double *logit /* [N] */,
                                         const basin_network *network, basin_parts *parts,
                                         size_t memory, const basin_watch *watch,
                                         basin_error *error);
-/* Trees, relations, share and figures as tensors and metadata of a model file. */
 basin_status basin_nodes_ensemble_store(basin_bundle *bundle, const basin_nodes_ensemble *ensemble,
                                         basin_error *error);
 basin_status basin_nodes_ensemble_load(basin_nodes_ensemble *ensemble, const basin_bundle *bundle,
@@ -275,17 +261,15 @@ basin_nodes_ensemble_choose(basin_nodes_ensemble *ensemble, double *trees /* [N]
 void basin_nodes_ensemble_mix(double *probability /* [N] */, const basin_nodes_ensemble *ensemble,
                               const double *trees, const double *network_logit, int64_t nodes);
 
-/* ---- card.c: what a model file remembers of its training: time, version, data, counts,
- * validation; and hashes of the ids of its nodes and its parents', to warn of labels seen ---- */
+/* ---- card.c: what a model file remembers of its training, with hashes of the ids of its nodes and
+ * its parents', to warn of labels seen ---- */
 
 typedef struct basin_nodes_memory {
-    basin_nodes_card card;                             /* its texts are these: */
-    char date[16], version[16], data[256], digest[24]; /* no date: a file of earlier versions */
-    basin_salt salt; /* of all ids below and of the ensemble's known labels */
+    basin_nodes_card card; /* its texts are owned; no date: a file of earlier versions */
+    basin_salt salt;       /* of all ids below and of the ensemble's known labels */
     /* Hashes of nodes: training (none where the ensemble has them), validation, its parents'. */
     basin_known_labels trained, validated, before;
     bool before_unknown; /* a parent does not say which these are, or they cannot be compared */
-    char *files, *cuts, *parents; /* what the card points to */
 } basin_nodes_memory;
 
 /* What a run was asked for. Any may be NULL. */
@@ -309,9 +293,8 @@ basin_status basin_nodes_memory_store(basin_bundle *bundle, const basin_nodes_me
 basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bundle *bundle,
                                      basin_error *error);
 
-/* ---- Drift of columns since training: the population stability index over bins: one per value
- * where there are few, else ten of equal count, one for the minimum, one below it. A category
- * has a bin for none of its values. ---- */
+/* ---- Drift since training: the population stability index over bins: one per value where there
+ * are few, else ten of equal count, one for the minimum, one below it. ---- */
 
 enum { BASIN_DRIFT_EDGES = 10, BASIN_DRIFT_BINS = BASIN_DRIFT_EDGES + 2 };
 
@@ -321,17 +304,16 @@ typedef struct basin_drift_sketch {
     float *count; /* [rows, BINS] nodes, or edges */
 } basin_drift_sketch;
 
+/* What was looked at in training; no rows: a file of earlier versions, or nothing of that kind. */
 typedef struct basin_nodes_reference {
-    basin_drift_sketch node; /* a row a feature, then the number of neighbours; no rows: a file of
-                                earlier versions */
-    basin_drift_sketch fact; /* what edges carry (basin_facts_columns), where the model reads it */
+    basin_drift_sketch of[2]; /* nodes: features, then the number of neighbours; what edges carry
+                                 (basin_facts_columns), where the model reads it */
 } basin_nodes_reference;
 
 basin_status basin_nodes_reference_take(basin_nodes_reference *reference,
                                         const basin_network *network, bool facts,
                                         basin_error *error);
 void basin_nodes_reference_free(basin_nodes_reference *reference);
-/* As tensors drift.edge, drift.count, drift.fact_edge, drift.fact_count; older files have none. */
 basin_status basin_nodes_reference_store(basin_bundle *bundle,
                                          const basin_nodes_reference *reference,
                                          basin_error *error);
@@ -472,7 +454,6 @@ typedef struct basin_nodes_resources {
     basin_parts *parts; /* of the graph, where it is in parts; NULL: it is not */
 } basin_nodes_resources;
 
-/* Bytes that may be used; none where `minimal` is set. */
 size_t basin_nodes_memory_limit(const basin_nodes_resources *work);
 
 /* Probabilities and labels of some nodes. */
@@ -482,14 +463,13 @@ typedef struct basin_nodes_samples {
     int64_t count;
 } basin_nodes_samples;
 
-/* Those of one part; to be freed even after an error. */
+/* To be freed even after an error. */
 basin_status basin_nodes_samples_take(basin_nodes_samples *samples, const double *probability,
                                       const basin_network *network, const uint8_t *part, int which,
                                       basin_error *error);
 void basin_nodes_samples_free(basin_nodes_samples *samples);
 
 enum { BASIN_MODEL_ID = 16 }; /* digits */
-
 struct basin_nodes_model {
     basin_nodes_info info;       /* filled when it is asked for */
     char id[BASIN_MODEL_ID + 1]; /* of the file that it was read from, or written to last */
@@ -536,8 +516,6 @@ basin_status basin_nodes_choose_threshold(double *threshold, const double *proba
                                           const basin_network *network,
                                           const uint8_t *part /* [N] */, const char *scan,
                                           basin_error *error);
-/* ---- calibration (mix.c) ---- */
-
 /* Sets the calibration and kept samples by validation; calibrates `probability` and threshold. */
 basin_status basin_nodes_calibrate(basin_nodes_model *model, double *probability /* [N] */,
                                    const basin_network *network, const uint8_t *part,
@@ -546,13 +524,11 @@ basin_status basin_nodes_calibrate(basin_nodes_model *model, double *probability
 double basin_nodes_base_rate(const basin_network *network, const uint8_t *part /* [N] */);
 /* Strictly rising in the probability, so that ranks stay. */
 double basin_nodes_calibrated(const basin_nodes_model *model, double probability);
-/* Calibration and validation nodes, to and from a model file. */
 basin_status basin_nodes_judged_store(basin_bundle *bundle, const basin_nodes_model *model,
                                       basin_error *error);
 basin_status basin_nodes_judged_load(basin_nodes_model *model, const basin_bundle *bundle,
                                      basin_error *error);
 
-/* An error where the model cannot score these nodes. */
 basin_status basin_nodes_check_network(const basin_nodes_model *model, const basin_network *network,
                                        basin_error *error);
 
@@ -577,14 +553,12 @@ void basin_nodes_fact_name(char text[BASIN_FACT_TEXT], const basin_network *netw
  * and the facts of a network read whole, so rows of inputs have the same bits. Scoring takes a read
  * lock, adding a write lock. ---- */
 
-/* What a live holds, for /metrics and messages. */
 typedef struct basin_nodes_live_counts {
     int64_t nodes, edges;             /* of base and additions; edges of the main relation */
     int64_t added_nodes, added_edges; /* rows that were taken */
     size_t bytes;                     /* of inputs, states and additions */
 } basin_nodes_live_counts;
 
-/* What a node of an explanation is called; valid as long as `text`. */
 const char *basin_nodes_live_id(basin_nodes_live *live, int64_t node, char *text, size_t size);
 /* basin_nodes_live_add; `commit` (or NULL) runs when nothing else can fail, before anything is
  * changed, and its error is the last word. */
@@ -607,15 +581,13 @@ static inline int32_t basin_best_class(const double *probability /* [classes] */
     return best;
 }
 
-/* ---- what only the program uses ---- */
-
 /* Which nodes took part in training: BASIN_SPLIT_TRAIN, BASIN_SPLIT_VAL or BASIN_SPLIT_NONE of
  * each. They are known by their ids; without ids, only in the network of training.
  * BASIN_UNSUPPORTED: the model does not say, or nodes cannot be compared. */
 basin_status basin_nodes_seen(uint8_t *seen /* [N] */, const basin_nodes_model *model,
                               const basin_network *network, basin_error *error);
 
-/* How many nodes of part `which` these are; -1: not known. */
+/* How many of part `which`; -1: not known. */
 basin_status basin_nodes_count_seen(int64_t *trained, int64_t *validated,
                                     const basin_nodes_model *model, const basin_network *network,
                                     const uint8_t *part /* [N] */, int which, basin_error *error);

@@ -219,10 +219,7 @@ void basin_parted_trainer_release(basin_parted_trainer *t) {
 
 size_t basin_parted_trainer_bytes(const basin_parted_trainer *t) {
     size_t bytes = 0;
-    for (int64_t k = 0; k < t->parts->count; k++) {
-        basin_plan_stats stats = basin_plan_stats_of(t->plan[k]);
-        bytes += stats.arena_bytes + stats.input_bytes;
-    }
+    for (int64_t k = 0; k < t->parts->count; k++) bytes += basin_plan_work_bytes(t->plan[k]);
     return bytes;
 }
 

@@ -84,9 +84,7 @@ size_t basin_nodes_scorer_bytes(const basin_nodes_scorer *scorer) {
     size_t bytes = 0;
     for (int64_t k = 0; k < scorer->inputs->count; k++) {
         if (scorer->stream) bytes += basin_nodes_stream_bytes(scorer->stream[k]);
-        if (!scorer->plan || !scorer->plan[k]) continue;
-        basin_plan_stats stats = basin_plan_stats_of(scorer->plan[k]);
-        bytes += stats.arena_bytes + stats.input_bytes;
+        if (scorer->plan && scorer->plan[k]) bytes += basin_plan_work_bytes(scorer->plan[k]);
     }
     return bytes;
 }

@@ -12,8 +12,8 @@ bool basin_nodes_on_graph(const basin_nodes_settings *r) {
     return basin_choice_is(r->form, "published");
 }
 
-bool basin_nodes_may_list(const basin_nodes_settings *r) {
-    return basin_nodes_descends(r) && basin_choice_is(r->position, "none");
+bool basin_nodes_plain(const basin_nodes_settings *r) {
+    return basin_choice_is(r->form, "linear") || basin_choice_is(r->form, "mlp");
 }
 
 bool basin_facts_bias(const basin_nodes_settings *s) {

@@ -204,10 +204,8 @@ size_t basin_nodes_stream_bytes(const basin_nodes_stream *s) {
     size_t floats = N * (R * (size_t)r->dim + S + H) + B * (2 * H * S + S) + 2 * S * H * S + H;
     floats += (size_t)s->halo * (S + H) + bias_count(s);
     size_t bytes = floats * sizeof(float);
-    for (const piece *p = s->piece; p < s->piece + PIECES; p++) {
-        basin_plan_stats stats = p->plan ? basin_plan_stats_of(p->plan) : (basin_plan_stats){0};
-        bytes += stats.arena_bytes + stats.input_bytes;
-    }
+    for (const piece *p = s->piece; p < s->piece + PIECES; p++)
+        bytes += p->plan ? basin_plan_work_bytes(p->plan) : 0;
     for (size_t i = 0; i < R; i++)
         if (s->back[i].row)
             bytes +=
@@ -388,8 +386,8 @@ static basin_status find_bias(basin_nodes_stream *s, int block, int relation, ba
     if (!b->we) return BASIN_OK;
     if (!s->bias) BASIN_TRY(BASIN_NEW_RAW(&s->bias, bias_count(s), "biases of edges", error));
     BASIN_TRY(read_floats(&we, s->store, b->we, error));
-    return basin_edge_bias(s->bias, &s->inputs->reader, s->inputs->network, relation, we.data,
-                           s->inputs->settings->heads, error);
+    return basin_edge_bias(s->bias, s->inputs, relation, we.data, s->inputs->settings->heads,
+                           error);
 }
 
 static basin_walk walk_of(const basin_nodes_stream *s, const basin_nodes_lists *l, bool ask) {

@@ -8,9 +8,8 @@
 
 /* ---- Inputs that are left open: of classes by short trainings of the model ---- */
 
-enum {
-    PROBE_NODES = 1000000
-}; /* beyond, a probe over all nodes would cost more than it is worth */
+/* Beyond this, a probe over all nodes would cost more than it is worth; steps of smoothing. */
+enum { PROBE_NODES = 1000000, SMOOTHING = 10 };
 
 typedef struct choice {
     basin_nodes_settings *settings;
@@ -18,10 +17,9 @@ typedef struct choice {
     const basin_network *network;
     const uint8_t *part;
     basin_nodes_resources work;
+    int64_t judges; /* validation nodes */
     bool stopped;
 } choice;
-
-enum { SMOOTHING = 10 }; /* steps, where it is left open whether there are any */
 
 /* Trains with these settings; the measure on validation. */
 static basin_status run_probe(double *value, choice *c, const basin_nodes_settings *s,
@@ -31,42 +29,36 @@ static basin_status run_probe(double *value, choice *c, const basin_nodes_settin
     *value = 0;
     if (c->stopped) return BASIN_OK;
     basin_nodes_job job = {c->task, c->network, c->part, s, .probe = true};
-    basin_status status = basin_nodes_fit_quietly(&model, &outcome, &job, &c->work, error);
+    BASIN_TRY(basin_nodes_fit_quietly(&model, &outcome, &job, &c->work, error));
     basin_nodes_close(model);
-    if (status) return status;
     *value = outcome.best.merit;
     c->stopped = outcome.stopped;
     return BASIN_OK;
 }
 
 /* For detectors what the default has. */
-static void choose_detector_inputs(choice *c) {
-    basin_nodes_settings *s = c->settings;
-    if (s->hops >= 0 && !basin_choice_is(s->scaling, "auto")) return;
+static void choose_detector_inputs(basin_nodes_settings *s, const basin_watch *watch) {
+    bool open = s->hops < 0 || basin_choice_is(s->scaling, "auto");
     if (s->hops < 0) s->hops = 2;
     if (basin_choice_is(s->scaling, "auto")) s->scaling = "quantile";
-    basin_watch_note(c->work.watch, "inputs: scaling %s, means over %lld hops", s->scaling,
-                     (long long)s->hops);
+    if (open)
+        basin_watch_note(watch, "inputs: scaling %s, means over %lld hops", s->scaling,
+                         (long long)s->hops);
 }
 
 /* ---- of classes ---- */
 
-/* Adds to numbers below 0, zeros, and all. */
-static void count_features(int64_t counts[3], const basin_network *n) {
-    int64_t count = n->feature ? n->nodes * n->features : 0;
-    for (int64_t i = 0; i < count; i++) {
-        counts[0] += n->feature[i] < 0;
-        counts[1] += n->feature[i] == 0;
-    }
-    counts[2] += count;
-}
-
 /* Words, counts, switches: no number below 0, and most of them 0. */
 static basin_status is_bag(bool *bag, const choice *c, basin_error *error) {
     basin_parts *p = c->work.parts;
-    int64_t counts[3] = {0};
-    if (!p) count_features(counts, c->network);
-    for (int64_t k = 0; p && k < p->count; k++) count_features(counts, p->part[k]->network);
+    int64_t counts[3] = {0}; /* below 0, zeros, all */
+    for (int64_t k = 0; k < (p ? p->count : 1); k++) {
+        const basin_network *n = p ? p->part[k]->network : c->network;
+        int64_t count = n->feature ? n->nodes * n->features : 0;
+        for (int64_t i = 0; i < count; i++)
+            counts[0] += n->feature[i] < 0, counts[1] += n->feature[i] == 0;
+        counts[2] += count;
+    }
     if (p) BASIN_TRY(basin_ranks_sum_integers(p->ranks, counts, 3, error));
     *bag = !counts[0] && counts[1] > counts[2] / 2;
     return BASIN_OK;
@@ -78,19 +70,18 @@ static basin_status choose_neighbours(choice *c, basin_error *error) {
     static const int64_t way[][2] = {{0, 0}, {0, SMOOTHING}, {2, 0}};
     const basin_nodes_settings asked = *c->settings;
     int64_t hops = asked.hops, smoothing = asked.smoothing;
-    double judged = (double)basin_split_nodes(NULL, c->part, c->network->nodes, BASIN_SPLIT_VAL);
     double max = -1, minimal = -1;
     for (int i = 0; i < 3; i++) {
         double value = 0;
+        basin_nodes_settings s = *c->settings;
         if ((asked.hops >= 0 && i == 2) || (asked.smoothing >= 0 && i == 1))
             continue; /* as first */
-        int64_t far = asked.hops < 0 ? way[i][0] : asked.hops;
-        c->settings->smoothing = asked.smoothing < 0 ? way[i][1] : asked.smoothing;
-        basin_nodes_settings s = *c->settings;
-        s.hops = far, s.members = 1;
+        s.hops = asked.hops < 0 ? way[i][0] : asked.hops, s.members = 1;
+        s.smoothing = asked.smoothing < 0 ? way[i][1] : asked.smoothing;
         BASIN_TRY(run_probe(&value, c, &s, error));
-        if (value > max && value > minimal) hops = far, smoothing = s.smoothing, max = value;
-        if (minimal < 0) minimal = value + sqrt(fmax(value * (1 - value), 0) / fmax(judged, 1));
+        if (value > max && value > minimal) hops = s.hops, smoothing = s.smoothing, max = value;
+        if (minimal < 0)
+            minimal = value + sqrt(fmax(value * (1 - value), 0) / fmax((double)c->judges, 1));
     }
     c->settings->hops = hops, c->settings->smoothing = smoothing;
     return BASIN_OK;
@@ -111,24 +102,6 @@ static basin_status choose_of_classes(choice *c, bool ask, basin_error *error) {
                          s->scaling, (long long)s->hops, (long long)s->smoothing,
                          open && ask ? " (chosen by validation)" : "");
     return BASIN_OK;
-}
-
-static basin_status choose_inputs(basin_nodes_settings *settings, const basin_task_settings *task,
-                                  bool *stopped, const basin_network *network, const uint8_t *part,
-                                  bool ask, const basin_nodes_resources *work, basin_error *error) {
-    basin_nodes_settings chosen = *settings;
-    choice c = {&chosen, task, network, part, {work->backend, work->watch, 0, false, work->parts},
-                false};
-    bool judged = basin_split_nodes(NULL, part, network->nodes, BASIN_SPLIT_VAL) > 0;
-    ask = ask && judged && network->nodes <= PROBE_NODES;
-    basin_status status = BASIN_OK;
-    if (basin_classes_several(task))
-        status = choose_of_classes(&c, ask, error);
-    else
-        choose_detector_inputs(&c);
-    *stopped = c.stopped;
-    if (!status && !c.stopped) *settings = chosen;
-    return status;
 }
 
 /* ---- the run ---- */
@@ -213,17 +186,17 @@ static basin_status open_folder(training_session *t, basin_error *error) {
     return BASIN_OK;
 }
 
+static void free_digests(basin_digests *d) { free(d->text); }
+
 /* Those that are on rank 0's host. */
 static basin_status add_folder(training_session *t, basin_error *error) {
     for (int64_t k = 0; k < basin_parts_count(t->cut) && !basin_ranks_rank(ranks_of(t)); k++) {
         BASIN_FREE_AT_EXIT char *path = basin_part_path(t->data.path[0], k);
         if (!path) return basin_fail_memory(error, "a path");
         if (access(path, F_OK) != 0) continue;
-        basin_digests one = {0};
-        basin_status status = basin_digests_add_later(&one, path, error);
-        if (!status) status = basin_digests_finish(&t->files, &one, error);
-        free(one.text);
-        BASIN_TRY(status);
+        BASIN_AT_EXIT(free_digests) basin_digests one = {0};
+        BASIN_TRY(basin_digests_add_later(&one, path, error));
+        BASIN_TRY(basin_digests_finish(&t->files, &one, error));
     }
     return BASIN_OK;
 }
@@ -411,20 +384,14 @@ static void print_cuts(training_session *t) {
     const basin_nodes_data *d = &t->data;
     basin_nodes_split split = split_of(t);
     size_t at = strlen(t->cuts);
-    char *text = t->cuts + at, value[40];
-    bool masks = split == BASIN_NODES_SPLIT_MASKS;
-    if (d->part || masks)
-        snprintf(value, sizeof value, "%s %lld", d->part ? "given" : "masks", (long long)d->number);
+    double share = split == BASIN_NODES_SPLIT_NONE ? 0 : d->split ? d->ratio : 0.2;
+    const char *name = split == BASIN_NODES_SPLIT_RATIO ? "ratio" : "validation";
+    if (d->part || split == BASIN_NODES_SPLIT_MASKS)
+        at += (size_t)snprintf(t->cuts + at, CUTS - at, "split %s %lld",
+                               d->part ? "given" : "masks", (long long)d->number);
     else
-        snprintf(value, sizeof value, "%g",
-                 split == BASIN_NODES_SPLIT_NONE ? 0
-                 : d->split                      ? d->ratio
-                                                 : 0.2);
-    snprintf(text, CUTS - at, "%s %s\nseed %lld\n",
-             d->part || masks                   ? "split"
-             : split == BASIN_NODES_SPLIT_RATIO ? "ratio"
-                                                : "validation",
-             value, (long long)t->settings.seed);
+        at += (size_t)snprintf(t->cuts + at, CUTS - at, "%s %g", name, share);
+    if (at < CUTS) snprintf(t->cuts + at, CUTS - at, "\nseed %lld\n", (long long)t->settings.seed);
 }
 
 /* ---- settings ---- */
@@ -461,15 +428,25 @@ static basin_status nodes_settle(basin_nodes_settings *settings, const basin_tas
 static basin_status settle(training_session *t, bool *stopped, const uint8_t *part,
                            basin_error *error) {
     const basin_training_options *how = &t->run->training;
-    const basin_bundle *file = t->run->saved;
-    basin_nodes_resources work = {how->backend, how->watch, how->memory, t->minimal, t->parts};
-    if (!file) file = t->run->from;
+    const basin_network *n = t->data.network;
+    choice c = {&t->settings,
+                t->task,
+                n,
+                part,
+                {how->backend, how->watch, 0, false, t->parts},
+                .judges = basin_split_nodes(NULL, part, n->nodes, BASIN_SPLIT_VAL)};
+    const basin_bundle *file = t->run->saved ? t->run->saved : t->run->from;
+    bool ask = !(how->dry_run_seconds > 0) && c.judges && n->nodes <= PROBE_NODES;
     if (file) BASIN_TRY(nodes_settle(&t->settings, t->task, file, error));
     if (!t->settings.members) /* more where they cost little */
-        t->settings.members = basin_network_max_edges(t->data.network) <= 2000000 ? 2 : 1;
-    BASIN_TRY(settle_facts(&t->settings, t->data.network, error));
-    return choose_inputs(&t->settings, t->task, stopped, t->data.network, part,
-                         !(how->dry_run_seconds > 0), &work, error);
+        t->settings.members = basin_network_max_edges(n) <= 2000000 ? 2 : 1;
+    BASIN_TRY(settle_facts(&t->settings, n, error));
+    if (basin_classes_several(t->task))
+        BASIN_TRY(choose_of_classes(&c, ask, error));
+    else
+        choose_detector_inputs(&t->settings, how->watch);
+    *stopped = c.stopped;
+    return BASIN_OK;
 }
 
 /* ---- all of it ---- */

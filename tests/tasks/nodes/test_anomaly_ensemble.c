@@ -121,27 +121,6 @@ TEST(weighs_fits_by_what_they_see) {
     assert_float_equal(basin_nodes_ensemble_weight(&only, &without, 1), 0.5, 1e-12);
 }
 
-/* Files of before say how many fits look at labels, and nothing of weights. */
-TEST(files_of_before_weigh_fits_alike) {
-    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
-    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
-    basin_nodes_model *model = train(&s);
-    BASIN_AT_EXIT(basin_nodes_ensemble_free) basin_nodes_ensemble read = {0};
-    assert_ok(basin_bundle_new(&bundle, NULL, &failure));
-    assert_ok(basin_nodes_ensemble_store(bundle, &model->ensemble, &failure));
-    assert_ok(basin_bundle_meta_set(bundle, "nodes", "500", &failure));
-    assert_ok(basin_bundle_meta_set(bundle, "trees.labelled", "1", &failure));
-    assert_ok(basin_nodes_ensemble_load(&read, bundle, &failure));
-    assert_int_equal(read.fits, 4);
-    assert_int_equal(read.seeing[BASIN_VIEW_OWN], 0);
-    assert_int_equal(read.seeing[BASIN_VIEW_HOPS], 3);
-    assert_int_equal(read.seeing[BASIN_VIEW_KNOWN], 1);
-    basin_tree_table table = {.known = 1};
-    for (int64_t k = 0; k < 4; k++)
-        assert_float_equal(basin_nodes_ensemble_weight(&read, &table, k), 0.25, 1e-12);
-    basin_nodes_close(model);
-}
-
 /* Means over two hops, by hand. */
 TEST(reads_features_degrees_and_means) {
     BASIN_AT_EXIT(free_network) basin_network *network;
