@@ -138,20 +138,20 @@ int basin_augment_reduction(const basin_augment *a, const basin_resize *r) {
 
 /* ---- doing ---- */
 
+/* Along one axis: of `full` outputs over a stretch, `outs` after the first `first`. */
+static void need(double *begin, double *length, int64_t full, int64_t first, int64_t outs,
+                 int reduction) {
+    double scale = *length / (double)full, more = fmax(scale, reduction) + reduction + 1;
+    double from = fmax(*begin, *begin + (double)first * scale - more);
+    *length = fmin(*begin + *length, *begin + (double)(first + outs) * scale + more) - from;
+    *begin = from;
+}
+
 /* The part of the source that outputs depend on, reduced at most 8 times, or not at all. */
 static basin_box resize_needs(const basin_resize *r, int reduction) {
-    basin_box box = r->box, out;
-    double scale_y = box.height / (double)r->height, scale_x = box.width / (double)r->width;
-    double more_y = fmax(scale_y, reduction) + reduction + 1;
-    double more_x = fmax(scale_x, reduction) + reduction + 1;
-    double top = fmax(box.y, box.y + (double)r->y * scale_y - more_y);
-    double left = fmax(box.x, box.x + (double)r->x * scale_x - more_x);
-    out.y = top;
-    out.x = left;
-    out.height =
-        fmin(box.y + box.height, box.y + (double)(r->y + r->out_height) * scale_y + more_y) - top;
-    out.width =
-        fmin(box.x + box.width, box.x + (double)(r->x + r->out_width) * scale_x + more_x) - left;
+    basin_box out = r->box;
+    need(&out.y, &out.height, r->height, r->y, r->out_height, reduction);
+    need(&out.x, &out.width, r->width, r->x, r->out_width, reduction);
     return out;
 }
 

@@ -31,6 +31,7 @@ basin_status basin_png_encode(uint8_t **bytes, size_t *size, const basin_picture
     png_image image = {.version = PNG_IMAGE_VERSION,
                        .width = (png_uint_32)picture->width,
                        .height = (png_uint_32)picture->height,
+                       .flags = PNG_IMAGE_FLAG_FAST, /* a third of the time, a little larger */
                        .format = picture->channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY};
     basin_status status = BASIN_OK;
     *bytes = NULL;
@@ -133,6 +134,7 @@ static void run(patcher *p, const basin_decoder *decoder, const char *path) {
     if (basin_writer_create(&p->writer, path, &p->why)) return;
     p->writing = true;
     png_set_write_fn(p->out, p, put_patch, on_patch_flush);
+    png_set_compression_level(p->out, 3); /* as PNG_IMAGE_FLAG_FAST has it */
     png_write_info(p->out, p->info);
     png_write_image(p->out, png_get_rows(p->in, p->info));
     png_write_end(p->out, NULL); /* with the info, libpng would write eXIf a second time */

@@ -95,28 +95,21 @@ static void axis_free(axis *a) { BASIN_FREE(a->first, a->weight); }
 
 /* ---- down the columns ---- */
 
-/* out[i] = sum over k of weight[k] row[k][i]; the first four rows are set, further ones added. */
+/* out[i] = sum over k of weight[k] row[k][i]; the first four rows are set, those that are missing
+ * count 0, further ones are added. */
 BASIN_WIDE static void blend(float *restrict out, const uint8_t *restrict from, size_t stride,
                              const float *weight, int64_t taps, size_t count) {
-    const uint8_t *a = from, *b = from + stride, *c = b + stride, *d = c + stride;
-    if (taps == 1) {
-        for (size_t i = 0; i < count; i++) out[i] = weight[0] * (float)a[i];
-    } else if (taps == 2) {
-        float p = weight[0], q = weight[1];
-        for (size_t i = 0; i < count; i++) out[i] = p * (float)a[i] + q * (float)b[i];
-    } else if (taps == 3) {
-        float p = weight[0], q = weight[1], r = weight[2];
-        for (size_t i = 0; i < count; i++)
-            out[i] = p * (float)a[i] + q * (float)b[i] + r * (float)c[i];
-    } else {
-        float p = weight[0], q = weight[1], r = weight[2], s = weight[3];
-        for (size_t i = 0; i < count; i++)
-            out[i] = p * (float)a[i] + q * (float)b[i] + r * (float)c[i] + s * (float)d[i];
-        for (int64_t k = 4; k < taps; k++) {
-            const uint8_t *row = from + (size_t)k * stride;
-            float w = weight[k];
-            for (size_t i = 0; i < count; i++) out[i] += w * (float)row[i];
-        }
+    const uint8_t *row[4];
+    float w[4];
+    for (int64_t k = 0; k < 4; k++)
+        w[k] = k < taps ? weight[k] : 0, row[k] = k < taps ? from + (size_t)k * stride : from;
+    const uint8_t *a = row[0], *b = row[1], *c = row[2], *d = row[3];
+    float p = w[0], q = w[1], r = w[2], s = w[3];
+    for (size_t i = 0; i < count; i++)
+        out[i] = p * (float)a[i] + q * (float)b[i] + r * (float)c[i] + s * (float)d[i];
+    for (int64_t k = 4; k < taps; k++) {
+        a = from + (size_t)k * stride, p = weight[k];
+        for (size_t i = 0; i < count; i++) out[i] += p * (float)a[i];
     }
 }
 
