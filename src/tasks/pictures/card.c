@@ -5,6 +5,8 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
 #include "base/sort.h"
 
 static const char tensor_name[] = "trained_on", card_name[] = "basin.card";
@@ -17,6 +19,7 @@ static basin_status find_prints(int64_t **print, int64_t *prints, const basin_im
     int64_t max = set->items < BASIN_IMAGE_PRINTS ? set->items : BASIN_IMAGE_PRINTS;
     basin_status status = BASIN_OK;
     *prints = 0;
+    if (!max) return BASIN_OK;
     BASIN_TRY(BASIN_NEW_RAW(print, max, "a model's card", error));
     for (int64_t i = 0; i < max && status != BASIN_NO_MEMORY; i++) {
         int64_t at = i * (set->items / max) + i * (set->items % max) / max;
@@ -42,16 +45,6 @@ static uint64_t sum_of(const int64_t *print, int64_t prints) {
     uint64_t sum = 0;
     for (int64_t i = 0; i < prints; i++) sum += (uint64_t)print[i];
     return sum;
-}
-
-/* A set without pictures has none. */
-static basin_status digest(uint64_t *sum, const basin_image_set *set, basin_error *error) {
-    BASIN_FREE_AT_EXIT int64_t *print = NULL;
-    int64_t prints = 0;
-    *sum = 0;
-    if (set->items) BASIN_TRY(find_prints(&print, &prints, set, error));
-    *sum = sum_of(print, prints);
-    return BASIN_OK;
 }
 
 static bool trained_on(const basin_image_card *card, int64_t print) {
@@ -81,12 +74,15 @@ static basin_status inherit(basin_image_card *card, const basin_bundle *from, ba
 basin_status basin_image_card_begin(basin_image_card *card, const basin_image_set *train,
                                     const basin_image_set *held, const basin_bundle *from,
                                     basin_error *error) {
+    BASIN_FREE_AT_EXIT int64_t *print = NULL;
+    int64_t prints;
     basin_image_card_free(card);
     card->pictures = train->items;
     BASIN_TRY(find_prints(&card->print, &card->prints, train, error));
     card->run = sum_of(card->print, card->prints);
     BASIN_TRY(inherit(card, from, error));
-    BASIN_TRY(digest(&card->held, held, error));
+    BASIN_TRY(find_prints(&print, &prints, held, error));
+    card->held = sum_of(print, prints);
     tidy(card);
     return BASIN_OK;
 }
@@ -117,49 +113,39 @@ basin_status basin_image_card_compare(basin_image_overlap *overlap, const basin_
 
 /* ---- files ---- */
 
-static bool add_paths(cJSON *object, const basin_image_source *source) {
-    cJSON *list = cJSON_AddArrayToObject(object, "paths");
-    bool good = list != NULL;
-    for (int i = 0; i < source->paths && !source->pictures && good; i++) {
-        cJSON *path = cJSON_CreateString(source->path[i]);
-        good = path && cJSON_AddItemToArray(list, path);
-        if (!good) cJSON_Delete(path);
-    }
-    return good;
-}
-
-static bool add_scores(cJSON *object, const basin_training_result *o) {
-    bool good = true;
-    for (int i = 0; i < o->best.measures && good; i++)
-        if (isfinite(o->best.measure[i].value))
-            good = cJSON_AddNumberToObject(object, o->best.measure[i].name,
-                                           o->best.measure[i].value) != NULL;
-    return good;
-}
-
-static bool add_facts(cJSON *object, const basin_image_card *card, const basin_image_facts *facts) {
-    char held[32] = "", day[BASIN_DAY_TEXT]; /* not the hour: files of equal runs are equal */
+static void put_facts(basin_json *json, const basin_image_card *card,
+                      const basin_image_facts *facts) {
+    char held[32], day[BASIN_DAY_TEXT]; /* not the hour: files of equal runs are equal */
     const basin_training_result *o = facts->outcome;
-    if (card->held) snprintf(held, sizeof held, "%016llx", (unsigned long long)card->held);
-    return cJSON_AddStringToObject(object, "date", basin_day_print(day, time(NULL))) &&
-           add_paths(object, facts->train) &&
-           (!facts->from || cJSON_AddStringToObject(object, "from", facts->from)) &&
-           cJSON_AddNumberToObject(object, "pictures", (double)card->pictures) &&
-           cJSON_AddNumberToObject(object, "held_out", (double)facts->held_out) &&
-           (!*held || cJSON_AddStringToObject(object, "held_out_digest", held)) &&
-           cJSON_AddNumberToObject(object, "epochs", (double)o->epochs) &&
-           cJSON_AddNumberToObject(object, "views",
-                                   (double)(card->views + o->steps * facts->batch)) &&
-           add_scores(object, o);
+    basin_json_text(json, "date", basin_day_print(day, time(NULL)));
+    basin_json_array(json, "paths");
+    for (int i = 0; i < facts->train->paths && !facts->train->pictures; i++)
+        basin_json_text(json, NULL, facts->train->path[i]);
+    basin_json_end(json);
+    if (facts->from) basin_json_text(json, "from", facts->from);
+    basin_json_integer(json, "pictures", card->pictures);
+    basin_json_integer(json, "held_out", facts->held_out);
+    snprintf(held, sizeof held, "%016llx", (unsigned long long)card->held);
+    if (card->held) basin_json_text(json, "held_out_digest", held);
+    basin_json_integer(json, "epochs", o->epochs);
+    basin_json_integer(json, "views", card->views + o->steps * facts->batch);
+    for (int i = 0; i < o->best.measures; i++)
+        if (isfinite(o->best.measure[i].value))
+            basin_json_number(json, o->best.measure[i].name, o->best.measure[i].value);
 }
 
 basin_status basin_image_card_end(basin_image_card *card, const basin_image_facts *facts,
                                   basin_error *error) {
-    BASIN_JSON_AT_EXIT cJSON *object = cJSON_CreateObject();
-    bool good = object && add_facts(object, card, facts);
+    basin_memory_file memory;
+    if (!basin_memory_file_open(&memory)) return basin_fail_memory(error, "a model's card");
+    basin_json json = basin_json_begin_line(memory.file);
+    put_facts(&json, card, facts);
+    basin_json_end(&json);
     free(card->text);
-    card->text = good ? cJSON_PrintUnformatted(object) : NULL;
-    return card->text ? BASIN_OK : basin_fail_memory(error, "a model's card");
+    card->text = basin_memory_file_close(&memory);
+    if (!card->text) return basin_fail_memory(error, "a model's card");
+    card->text[strcspn(card->text, "\n")] = 0;
+    return BASIN_OK;
 }
 
 /* The numbers that are asked for again. */
