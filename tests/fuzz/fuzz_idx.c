@@ -14,8 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (error.status != status || strncmp(error.text, "fuzz: ", 6) != 0) abort();
         return 0;
     }
-    int64_t start[2] = {0, shelf.count};
-    basin_pictures pictures = {.shelf = &shelf, .start = start, .shelves = 1, .count = shelf.count};
+    basin_pictures pictures = {.shelf = &shelf, .shelves = 1, .count = shelf.count};
     basin_picture picture = {0};
     for (int64_t i = 0; i < shelf.count && i < 1000; i++)
         if (basin_pictures_load(&picture, &pictures, i, &error)) abort();

@@ -206,12 +206,6 @@ static basin_status list(basin_shelf *shelf, const basin_archive *archive, basin
     return BASIN_OK;
 }
 
-static int by_name(const void *a, const void *b) {
-    const basin_entry *x = a, *y = b;
-    int order = strcmp(x->name, y->name);
-    return order ? order : (x->data > y->data) - (x->data < y->data);
-}
-
 basin_status basin_archive_parse(basin_shelf *shelf, const uint8_t *bytes, size_t size,
                                  basin_error *error) {
     basin_archive archive;
@@ -222,7 +216,6 @@ basin_status basin_archive_parse(basin_shelf *shelf, const uint8_t *bytes, size_
                                  "picture, idx file, CIFAR batch or archive", error));
     basin_status status = list(shelf, &archive, error);
     basin_archive_close(&archive);
-    if (!status && shelf->count > 0)
-        qsort(shelf->entry, (size_t)shelf->count, sizeof *shelf->entry, by_name);
+    if (!status) basin_shelf_sort(shelf);
     return status;
 }

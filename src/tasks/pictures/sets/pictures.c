@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/sort.h"
 #include "base/try.h"
 #include "basin/random.h"
 #include "tasks/pictures/sets/pictures.h"
@@ -37,6 +38,17 @@ basin_status basin_shelf_add(basin_shelf *shelf, const char *name, const uint8_t
     }
     shelf->entry[shelf->count++] = (basin_entry){copy, data, size, owned};
     return BASIN_OK;
+}
+
+/* Members of an archive of one name stay in their order. */
+static int by_name(const void *a, const void *b) {
+    const basin_entry *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : BASIN_COMPARE(x->data, y->data);
+}
+
+void basin_shelf_sort(basin_shelf *shelf) {
+    if (shelf->count > 0) qsort(shelf->entry, (size_t)shelf->count, sizeof *shelf->entry, by_name);
 }
 
 /* Whether one of the folders in a path is called so; "val", "valid", "validation" are "test". */
@@ -80,29 +92,21 @@ void basin_shelf_divide(basin_shelf *shelf, const char *split, bool *divided) {
 /* Adds an empty shelf of this name. */
 static basin_status shelf_new(basin_shelf **shelf, basin_pictures *pictures, const char *name,
                               basin_error *error) {
-    size_t need = (size_t)pictures->shelves + 1;
-    if (!BASIN_RESERVE(&pictures->shelf, &pictures->capacity, need) ||
-        !BASIN_RESERVE(&pictures->start, &pictures->start_capacity, need + 1))
+    if (!BASIN_RESERVE(&pictures->shelf, &pictures->capacity, pictures->shelves + 1))
         return basin_fail_memory(error, "a list of pictures");
     *shelf = &pictures->shelf[pictures->shelves++];
     **shelf = (basin_shelf){.name = basin_string_copy(name)};
     return (*shelf)->name ? BASIN_OK : basin_fail_memory(error, "a list of pictures");
 }
 
-static basin_status shelf_archive(basin_shelf *shelf, const char *split, bool *divided,
-                                  basin_error *error) {
-    BASIN_TRY(basin_map_open(&shelf->map, shelf->name, error));
-    BASIN_TRY(basin_archive_parse(shelf, shelf->map.data, shelf->map.size, error));
-    basin_shelf_divide(shelf, split, divided);
-    return BASIN_OK;
-}
-
 /* Detects the kind of a file by its first bytes, or by its size for CIFAR, which has no
  * signature. */
-static basin_status open_file(basin_shelf *shelf, const char *split, bool *divided,
-                              basin_error *error) {
+static basin_status add_file(basin_pictures *pictures, const char *path, const char *split,
+                             bool *divided, basin_error *error) {
     unsigned char head[12] = {0};
     basin_map map;
+    basin_shelf *shelf;
+    BASIN_TRY(shelf_new(&shelf, pictures, path, error));
     BASIN_TRY(basin_map_open(&map, shelf->name, error));
     size_t got = map.size < sizeof head ? map.size : sizeof head;
     if (got) memcpy(head, map.data, got);
@@ -125,35 +129,29 @@ static basin_status open_file(basin_shelf *shelf, const char *split, bool *divid
         return basin_fail(error, BASIN_UNSUPPORTED, "%s: is a %s file; expected JPEG, PNG or WebP",
                           shelf->name, foreign);
     if (dot && !strcmp(dot, ".bin")) return basin_shelf_cifar(shelf, error);
-    return shelf_archive(shelf, split, divided, error);
+    BASIN_TRY(basin_map_open(&shelf->map, shelf->name, error));
+    BASIN_TRY(basin_archive_parse(shelf, shelf->map.data, shelf->map.size, error));
+    basin_shelf_divide(shelf, split, divided);
+    return BASIN_OK;
 }
 
-static basin_status add_file(basin_pictures *pictures, const char *path, const char *split,
-                             bool *divided, basin_error *error) {
-    basin_shelf *shelf;
-    BASIN_TRY(shelf_new(&shelf, pictures, path, error));
-    return open_file(shelf, split, divided, error);
-}
-
-/* Files that a folder of a public set is known by; `test` where they belong to the test half. */
-static const struct known {
-    const char *name;
-    bool test;
-} known[] = {
-    {"train-images-idx3-ubyte.gz", false},
-    {"train-images-idx3-ubyte", false},
-    {"train-images.idx3-ubyte", false},
-    {"t10k-images-idx3-ubyte.gz", true},
-    {"t10k-images-idx3-ubyte", true},
-    {"t10k-images.idx3-ubyte", true},
-    {"data_batch_1.bin", false},
-    {"data_batch_2.bin", false},
-    {"data_batch_3.bin", false},
-    {"data_batch_4.bin", false},
-    {"data_batch_5.bin", false},
-    {"test_batch.bin", true},
-    {"train.bin", false},
-    {"test.bin", true},
+/* Files that a folder of a public set is known by; those that begin with "te" or "t1" are its test
+ * half. */
+static const char *const known[] = {
+    "train-images-idx3-ubyte.gz",
+    "train-images-idx3-ubyte",
+    "train-images.idx3-ubyte",
+    "t10k-images-idx3-ubyte.gz",
+    "t10k-images-idx3-ubyte",
+    "t10k-images.idx3-ubyte",
+    "data_batch_1.bin",
+    "data_batch_2.bin",
+    "data_batch_3.bin",
+    "data_batch_4.bin",
+    "data_batch_5.bin",
+    "test_batch.bin",
+    "train.bin",
+    "test.bin",
 };
 
 /* Adds the files of a public set that lie in the folder; *found is whether there were any. */
@@ -166,12 +164,12 @@ static basin_status add_known(bool *found, basin_pictures *pictures, const char 
     bool have[2] = {false, false}; /* of each half, plain before packed copies */
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct stat info;
-        snprintf(file, size, "%s/%s", path, known[i].name);
+        bool test = strchr("e1", known[i][1]) != NULL;
+        snprintf(file, size, "%s/%s", path, known[i]);
         if (stat(file, &info) != 0 || !S_ISREG(info.st_mode)) continue;
-        bool idx = strstr(known[i].name, "idx") != NULL;
-        if (idx && have[known[i].test]) continue;
-        *found = have[known[i].test] = true;
-        if (split && known[i].test != !strcmp(split, "test")) continue;
+        if (strstr(known[i], "idx") && have[test]) continue;
+        *found = have[test] = true;
+        if (split && test != !strcmp(split, "test")) continue;
         in_split = true;
         BASIN_TRY(add_file(pictures, file, NULL, &divided, error));
     }
@@ -185,15 +183,11 @@ static basin_status take(void *shelf, const char *path, size_t size, basin_error
     return basin_shelf_add(shelf, path, NULL, size, false, error);
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const basin_entry *)a)->name, ((const basin_entry *)b)->name);
-}
-
 /* A folder of pictures: every .jpg, .jpeg, .png and .webp below it, by the bytes of paths. */
 static basin_status fill_folder(basin_shelf *shelf, const char *split, bool *divided,
                                 basin_error *error) {
     BASIN_TRY(basin_folder_walk(shelf->name, take, shelf, error));
-    if (shelf->count > 0) qsort(shelf->entry, (size_t)shelf->count, sizeof *shelf->entry, by_name);
+    basin_shelf_sort(shelf);
     basin_shelf_divide(shelf, split, divided);
     return BASIN_OK;
 }
@@ -231,11 +225,7 @@ basin_status basin_pictures_open(basin_pictures **out, const char *const *path, 
         status = add_path(pictures, path[i], folder[split], &divided, error);
         pictures->divided = pictures->divided && divided;
     }
-    for (int i = 0; i < pictures->shelves && !status; i++) {
-        pictures->start[i] = pictures->count;
-        pictures->count += pictures->shelf[i].count;
-        pictures->start[i + 1] = pictures->count;
-    }
+    for (int i = 0; i < pictures->shelves; i++) pictures->count += pictures->shelf[i].count;
     if (!status && pictures->count == 0)
         status = basin_fail(error, BASIN_IO, "%s: no pictures found (.jpg, .jpeg, .png, .webp)",
                             paths > 0 ? path[0] : "no path");
@@ -250,7 +240,7 @@ basin_status basin_pictures_open(basin_pictures **out, const char *const *path, 
 void basin_pictures_close(basin_pictures *pictures) {
     if (!pictures) return;
     for (int i = 0; i < pictures->shelves; i++) basin_shelf_free(&pictures->shelf[i]);
-    BASIN_FREE(pictures->shelf, pictures->start, pictures);
+    BASIN_FREE(pictures->shelf, pictures);
 }
 
 /* ---- reading ---- */
@@ -260,16 +250,9 @@ bool basin_pictures_divided(const basin_pictures *pictures) { return pictures->d
 
 /* The shelf that picture *i is on; *i becomes its number there. */
 static const basin_shelf *locate(const basin_pictures *pictures, int64_t *i) {
-    int low = 0, high = pictures->shelves - 1;
-    while (low < high) {
-        int middle = (low + high + 1) / 2;
-        if (pictures->start[middle] <= *i)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    *i -= pictures->start[low];
-    return &pictures->shelf[low];
+    const basin_shelf *shelf = pictures->shelf;
+    while (*i >= shelf->count) *i -= shelf++->count;
+    return shelf;
 }
 
 bool basin_pictures_is_raw(const basin_pictures *pictures, int64_t i) {
@@ -427,12 +410,9 @@ static basin_status fill(basin_pictures *pictures, const basin_picture *picture,
     BASIN_TRY(shelf_new(&shelf, pictures, "memory", error));
     shelf->kind = BASIN_SHELF_MEMORY;
     BASIN_TRY(BASIN_NEW(&shelf->picture, count, "a list of pictures", error));
-    for (int64_t i = 0; i < count; i++) {
+    pictures->count = shelf->count = count;
+    for (int64_t i = 0; i < count; i++)
         BASIN_TRY(basin_picture_copy(&shelf->picture[i], &picture[i], error));
-        shelf->count++;
-    }
-    pictures->start[0] = 0;
-    pictures->count = pictures->start[1] = shelf->count;
     return BASIN_OK;
 }
 

@@ -73,9 +73,8 @@ typedef struct basin_shelf {
 
 struct basin_pictures {
     basin_shelf *shelf;
-    int64_t *start; /* [shelves + 1], index of a shelf's first picture */
     int shelves;
-    size_t capacity, start_capacity;
+    size_t capacity;
     int64_t count;
     bool divided;
 };
@@ -99,6 +98,8 @@ bool basin_pictures_is_raw(const basin_pictures *pictures, int64_t i);
 void basin_shelf_free(basin_shelf *shelf);
 basin_status basin_shelf_add(basin_shelf *shelf, const char *name, const uint8_t *data, size_t size,
                              bool owned, basin_error *error);
+/* Entries by the bytes of their paths. */
+void basin_shelf_sort(basin_shelf *shelf);
 bool basin_name_is_picture(const char *name);
 
 /* Each fills a zeroed shelf whose name is set. */
