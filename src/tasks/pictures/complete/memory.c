@@ -192,24 +192,18 @@ static void store(grid *g, const int32_t *rim, int64_t rims) {
 /* Patches with something missing are targets, the others sources. `by`: pixels of the picture. */
 static basin_status find_patches(grid *g, double by, basin_error *error) {
     const double min = 0.02, fade = 6;
-    int64_t row = g->width + 1, w = g->width, rims = 0;
-    BASIN_SCRATCH(int32_t, sum, (g->height + 1) * row, what, error);
-    BASIN_SCRATCH_RAW(int32_t, rim, g->height * w, what, error);
-    for (int64_t i = 0; i < g->height * w; i++) {
-        int64_t to = (i / w + 1) * row + i % w + 1;
-        sum[to] = sum[to - 1] + sum[to - row] - sum[to - row - 1] + g->missing[i];
+    int64_t rims = 0;
+    BASIN_SCRATCH_RAW(int32_t, rim, g->height * g->width, what, error);
+    for (int64_t i = 0; i < g->height * g->width; i++) {
+        int64_t y = i / g->width, x = i % g->width;
+        bool some = false;
         g->weight[i] = (float)(min + (1 - min) * exp(-by * (double)g->depth[i] / fade));
+        if (y < HALF || x < HALF || y + HALF >= g->height || x + HALF >= g->width) continue;
+        for (int64_t r = -HALF; r <= HALF && !some; r++)
+            some = memchr(g->missing + i + r * g->width - HALF, 1, SIDE) != NULL;
+        if (some && !g->missing[i]) rim[rims++] = (int32_t)i;
+        *(some ? &g->target[g->targets++] : &g->source[g->sources++]) = (int32_t)i;
     }
-    for (int64_t y = HALF; y + HALF < g->height; y++)
-        for (int64_t x = HALF; x + HALF < w; x++) {
-            int64_t i = y * w + x, a = (y - HALF) * row + x - HALF, b = a + SIDE * row;
-            bool some = sum[b + SIDE] - sum[b] - sum[a + SIDE] + sum[a] > 0;
-            if (some && !g->missing[i]) rim[rims++] = (int32_t)i;
-            if (some)
-                g->target[g->targets++] = (int32_t)i;
-            else
-                g->source[g->sources++] = (int32_t)i;
-        }
     store(g, rim, rims);
     return BASIN_OK;
 }
@@ -256,8 +250,16 @@ static void add_vote(votes *v, const grid *g, int64_t p, int64_t q, float weight
     }
 }
 
+/* Within a step: large holes have many patches. */
+static basin_status check_stop(const basin_watch *watch, int64_t patch, basin_error *error) {
+    enum { OFTEN = 256 };
+    if (patch % OFTEN || !basin_watch_stopped(watch)) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "interrupted");
+}
+
 /* Attention over the patterns at a finite beta, of which at most PATTERNS are taken; the energy. */
-static basin_status attend(votes *v, double *energy, grid *g, double beta, basin_error *error) {
+static basin_status attend(votes *v, double *energy, grid *g, double beta, const basin_watch *watch,
+                           basin_error *error) {
     enum { PATTERNS = 600 };
     const double negligible = 1e-3;
     int64_t step = g->sources / PATTERNS + 1;
@@ -265,6 +267,7 @@ static basin_status attend(votes *v, double *energy, grid *g, double beta, basin
     for (int64_t k = 0; k < g->targets; k++) {
         int64_t p = g->target[k], best = 0;
         double sum = 0;
+        BASIN_TRY(check_stop(watch, k, error));
         for (int64_t j = 0; j < g->sources; j += step) {
             d[j] = apart(g, p, g->source[j], INFINITY);
             if (d[j] < d[best]) best = j;
@@ -287,10 +290,12 @@ static void try_pattern(grid *g, int64_t p, int64_t q) {
 }
 
 /* The nearest pattern, beta infinite: a pass of PatchMatch, from the upper left or back. */
-static void search(grid *g, bool back, basin_random *random) {
+static basin_status search(grid *g, bool back, basin_random *random, const basin_watch *watch,
+                           basin_error *error) {
     int64_t w = g->width, step = back ? -1 : 1;
     for (int64_t k = 0; k < g->targets; k++) {
         int64_t p = g->target[back ? g->targets - 1 - k : k];
+        BASIN_TRY(check_stop(watch, k, error));
         if (g->at[p - step] >= 0) try_pattern(g, p, g->at[p - step] + step);
         if (g->at[p - step * w] >= 0) try_pattern(g, p, g->at[p - step * w] + step * w);
         for (int64_t reach = basin_int_max(g->height, w); reach > 0; reach /= 2) {
@@ -300,6 +305,7 @@ static void search(grid *g, bool back, basin_random *random) {
             if (y >= 0 && x >= 0 && y < g->height && x < w) try_pattern(g, p, y * w + x);
         }
     }
+    return BASIN_OK;
 }
 
 /* Votes of the patterns retrieved; the energy. */
@@ -407,16 +413,16 @@ static basin_status run_step(descent *d, int k, int i, int steps, basin_random *
     BASIN_TRY(votes_new(&v, g, error));
     if (k == d->levels - 1) {
         double beta = hot * pow(cold / hot, i / (steps - 1.0));
-        BASIN_TRY(attend(&v, &energy, g, beta, error));
+        BASIN_TRY(attend(&v, &energy, g, beta, d->watch, error));
     } else {
-        for (int pass = 0; pass < 2 && i >= 0; pass++) search(g, pass, random);
+        for (int pass = 0; pass < 2 && i >= 0; pass++)
+            BASIN_TRY(search(g, pass, random, d->watch, error));
         retrieve(&v, &energy, g);
     }
     if (i >= 0) note_energy(d->course, g, energy);
     if (k > 0 || i < steps - 1) move(g, &v);
     double done = (0.25 + 0.75 * (i + 1.0) / steps) / pow(4, k);
     basin_watch_progress(d->watch, "completing", 500 + llrint(500 * done), 1000, NAN, "parts");
-    if (basin_watch_stopped(d->watch)) return basin_fail(error, BASIN_BAD_VALUE, "interrupted");
     return BASIN_OK;
 }
 
