@@ -1,6 +1,6 @@
 /* Looking into a model of images, and a report on it: the descent step by step, attention, weights
- * decoded into the image plane (figures 2, 4 and those of appendix B); gathered by report.c,
- * written by document.c. Any vector of the token space can be decoded: layer norm, then the affine
+ * decoded into the image plane (figures 2, 4 and those of appendix B); written by
+ * report.c. Any vector of the token space can be decoded: layer norm, then the affine
  * decoder. See basin_image_report. */
 #ifndef BASIN_TASK_IMAGE_REPORT_REPORT_H
 #define BASIN_TASK_IMAGE_REPORT_REPORT_H
@@ -54,23 +54,5 @@ basin_status basin_image_sheet_picture(basin_picture *picture, const float *patc
                                        basin_error *error);
 /* From 0 .. 1, cut off there. */
 uint8_t basin_image_byte(double value);
-
-/* ---- all that the page shows ---- */
-
-typedef struct basin_image_findings {
-    const basin_image_report_options *options;
-    basin_image_model *model;
-    basin_image_set set; /* the pictures scored */
-    basin_image_evaluate_result scores;
-    int64_t shown;
-    int64_t *place;          /* [shown] of chosen pictures, in the scores */
-    float *patches;          /* [shown, N, P] */
-    uint8_t *mask;           /* [shown, N] that of the first mask seed */
-    basin_image_trace trace; /* of these */
-} basin_image_findings;
-
-/* The document, as a page or bare; see view/document.h. */
-basin_status basin_image_document_write(const char *path, const basin_image_findings *findings,
-                                        basin_error *error);
 
 #endif
