@@ -219,7 +219,9 @@ static basin_status run_info(void *context, basin_error *error) {
     basin_status status = basin_args_network(&n, o, NULL, o->operands, o->operand, error);
     if (status && o->operands == 1) { /* perhaps many small graphs, or a table of molecules */
         BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
-        if (!basin_graphset_read(&set, o->operand[0], NULL, NULL)) {
+        bool blocks = basin_molecules_are_blocks(o->operand[0]); /* nothing else is meant */
+        basin_status read = basin_graphset_read(&set, o->operand[0], NULL, blocks ? error : NULL);
+        if (!read) {
             basin_graphset_options named = {.target = o->table.target, .id = o->table.id};
             if (named.target || named.id) {
                 basin_graphset_free(&set);
@@ -227,6 +229,7 @@ static basin_status run_info(void *context, basin_error *error) {
             }
             return basin_record_print(o->json, put_set, &set, error);
         }
+        if (blocks) return read;
     }
     BASIN_TRY(status);
     return basin_record_print(o->json, put_network, n, error);

@@ -275,8 +275,12 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     BASIN_TRY(basin_settings_get_number(&seed, o->settings, "seed", error));
     BASIN_TRY(
         basin_graph_fold(&f, &folds, &o->reading, &set, o->validation, (uint64_t)seed, error));
-    if (f) {
-        data.graph = f->item[0], data.graphs = f->count[0];
+    bool scaffolds = f && !o->reading.index && !strcmp(o->reading.split, "scaffold");
+    if (f) data.graph = f->item[0], data.graphs = f->count[0];
+    if (scaffolds) { /* parts for validation are drawn from both, by whole scaffolds */
+        memcpy(f->item[0] + f->count[0], f->item[1], (size_t)f->count[1] * sizeof **f->item);
+        data.graphs += f->count[1], data.group = set.scaffold;
+    } else if (f) {
         data.validation = f->item[1], data.validations = f->count[1];
     }
     BASIN_TRY(basin_graphs_train(&model, &job->outcome, o->settings, &data, &o->training, error));
@@ -318,15 +322,14 @@ const basin_command basin_command_graph_train = {
     BASIN_COMMAND("graph train", train_table),
     BASIN_TRAINS("graphs", .train = train, .print = put_training, .close = close_training)};
 
-/* ---- cv: how well a model does on graphs it has not seen, by cross-validation, once or repeated
- * with other folds ---- */
+/* ---- cv: how well a model does on graphs it has not seen, by cross-validation ---- */
 
 #undef OPTIONS
 typedef struct cv_options {
     BASIN_ARGS;
     basin_graph_reading reading;
     const char *protocol;
-    int64_t repeats, folds, jobs;
+    int64_t folds, jobs;
 } cv_options;
 #define OPTIONS cv_options
 
@@ -336,7 +339,6 @@ static const basin_option cv_table[] = {
     BASIN_GRAPH_OPTION_TARGET,
     BASIN_GRAPH_OPTION_VALUES,
     BASIN_GRAPH_OPTION_REPLICATES,
-    BASIN_INTEGER(repeats, "repeats", "K", 1, 1000, .more = true, .initial = 1),
     BASIN_INTEGER(folds, "folds", "N", 2, 1 << 20,
                   .needs = "protocol=held-out index=", .initial = 10),
     BASIN_GRAPH_OPTIONS_SPLIT,
@@ -355,39 +357,26 @@ typedef struct job {
     bool paper; /* the protocol */
     int64_t seed, members;
     basin_graphset set;
-    int64_t folds;                  /* of a repeat */
-    basin_graphs_cv_result *result; /* [repeats, folds] */
-    basin_splits splits;            /* each run is a repeat, each figure that of a fold */
+    int64_t folds;
+    basin_graphs_cv_result *result; /* [folds] */
+    basin_splits splits;            /* one run, each figure that of a fold */
 } job;
 
 static const double INNER = 0.1; /* of the other folds, which chooses the epoch */
 
-/* Seeds of one repeat's models are consecutive, so the next repeat's begin after them. */
-static int64_t seed_of(const job *j, int64_t repeat) {
-    return j->seed + repeat * j->folds * j->members;
-}
-
 /* The paper's protocol trains and tests on all graphs: one fold. */
-static basin_status make_folds(basin_folds *folds, const job *j, int64_t repeat,
-                               basin_error *error) {
+static basin_status run_folds(void *context, int64_t run, basin_error *error) {
     static const basin_graph_reading whole = {.split = "random"};
-    return basin_graph_divide(folds, j->paper ? &whole : &j->o->reading, &j->set,
-                              j->paper ? 1 : j->o->folds, j->paper ? 0 : INNER,
-                              (uint64_t)seed_of(j, repeat), error);
-}
-
-static basin_status reserve(job *j, int64_t folds, basin_error *error) {
-    int64_t count = j->o->repeats * folds;
-    if (j->result) return BASIN_OK;
-    j->folds = folds;
-    BASIN_TRY(BASIN_NEW(&j->splits.value, count, "folds", error));
-    return BASIN_NEW(&j->result, count, "folds", error);
-}
-
-static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
-                              basin_error *error) {
+    job *j = context;
     cv_options *o = j->o;
-    BASIN_TRY(basin_settings_set_number(o->settings, "seed", (double)seed_of(j, repeat), error));
+    (void)run; /* there is one */
+    BASIN_AT_EXIT(basin_folds_free) basin_folds folds = {0};
+    BASIN_TRY(basin_graph_divide(&folds, j->paper ? &whole : &o->reading, &j->set,
+                                 j->paper ? 1 : o->folds, j->paper ? 0 : INNER, (uint64_t)j->seed,
+                                 error));
+    j->folds = folds.folds;
+    BASIN_TRY(BASIN_NEW(&j->splits.value, j->folds, "folds", error));
+    BASIN_TRY(BASIN_NEW(&j->result, j->folds, "folds", error));
     /* By default the streams of a process share eight queues of a GPU, and in a queue one waits for
      * the other. The driver reads this when the device is opened. */
     if (!strcmp(o->backend, "cuda")) setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
@@ -395,18 +384,9 @@ static basin_status run_folds(job *j, int64_t repeat, const basin_folds *folds,
         .fold = o->reading.fold, .members = j->members, .jobs = o->jobs};
     spec.backend = o->backend, spec.threads = (int)o->threads;
     spec.products = basin_option_products(o->products), spec.watch = &o->watch.watch;
-    BASIN_TRY(basin_graphs_cross_validate(j->result + repeat * j->folds, o->settings, &j->set,
-                                          folds, &spec, error));
+    BASIN_TRY(basin_graphs_cross_validate(j->result, o->settings, &j->set, &folds, &spec, error));
     basin_cli_watch_end(&o->watch);
     return BASIN_OK;
-}
-
-static basin_status run_repeat(void *context, int64_t repeat, basin_error *error) {
-    job *j = context;
-    BASIN_AT_EXIT(basin_folds_free) basin_folds folds = {0};
-    BASIN_TRY(make_folds(&folds, j, repeat, error));
-    BASIN_TRY(reserve(j, folds.folds, error));
-    return run_folds(j, repeat, &folds, error);
 }
 
 enum { TEST, VALIDATION, MEMORY }; /* the rows */
@@ -423,25 +403,14 @@ static bool figure(double *value, const void *context, int row, const char *meas
     return r->done && (row != VALIDATION || r->validations) && !isnan(m->merit) && !isnan(*value);
 }
 
-/* The spread over `count` repeats. */
-static basin_spread spread_of(const job *j, int row, int64_t repeat, int64_t count) {
-    return basin_splits_spread(&j->splits, row, NULL, repeat * j->folds, count * j->folds);
-}
-
-/* The deviation of the repeats' means. */
-static double deviation_of_repeats(const job *j, double mean) {
-    double squares = 0;
-    for (int64_t r = 0; r < j->o->repeats; r++) {
-        double apart = spread_of(j, TEST, r, 1).mean - mean;
-        squares += apart * apart / (double)j->o->repeats;
-    }
-    return sqrt(squares);
+static basin_spread spread_of(const job *j, int row) {
+    return basin_splits_spread(&j->splits, row, NULL, 0, j->folds);
 }
 
 /* Test graphs over the others. */
 static double overlap_of(const job *j) {
     double tests = 0, trains = 0;
-    for (int64_t f = 0; f < j->o->repeats * j->folds; f++) {
+    for (int64_t f = 0; f < j->folds; f++) {
         tests += (double)j->result[f].tests;
         trains += (double)(j->result[f].trains + j->result[f].validations);
     }
@@ -463,8 +432,7 @@ static const basin_field fold_fields[] = {F(trains, "train_graphs|train"),
 static void put_fold(basin_record *r, const job *j, int64_t number) {
     const basin_graphs_cv_result *f = &j->result[number];
     basin_record_row(r);
-    if (j->o->repeats > 1) basin_record_integer(r, "repeat", number / j->folds + 1);
-    basin_record_integer(r, "fold", number % j->folds + 1);
+    basin_record_integer(r, "fold", number + 1);
     basin_record_struct(r, fold_fields, f);
     basin_record_number(r, "|validation score", "%.4g",
                         f->validations ? basin_graph_score(&j->set, &f->validation) : NAN);
@@ -475,23 +443,20 @@ static void put_fold(basin_record *r, const job *j, int64_t number) {
 }
 
 static void put_statistics(basin_record *r, const job *j) {
-    basin_spread s = spread_of(j, TEST, 0, j->o->repeats);
-    basin_spread v = spread_of(j, VALIDATION, 0, j->o->repeats);
-    basin_spread m = spread_of(j, MEMORY, 0, j->o->repeats);
+    basin_spread s = spread_of(j, TEST);
+    basin_spread v = spread_of(j, VALIDATION);
+    basin_spread m = spread_of(j, MEMORY);
     s.interval[0] = fmax(s.interval[0], 0); /* as no score is below 0, or above 1 or 100 % */
     if (j->set.task != BASIN_GRAPHS_VALUES || j->set.binary)
         s.interval[1] = fmin(s.interval[1], is_ranked(&j->set) ? 1 : 100);
     basin_record_number(r, j->paper ? "training_mean" : "test_mean", "%.4g", s.mean);
-    if (j->o->repeats > 1)
-        basin_record_number(r, "deviation_of_repeats", "%.4g", deviation_of_repeats(j, s.mean));
     if (j->paper) return;
     if (s.count > 1) basin_record_number(r, "test_deviation", "%.4g", s.deviation);
     if (s.has_interval) basin_record_interval(r, "test_interval_95", "%.4g", s.interval);
     if (v.count) /* else there were too few graphs to set any aside */
         basin_record_number(r, "validation_mean", "%.4g", v.mean);
     if (v.count > 1) basin_record_number(r, "validation_deviation", "%.4g", v.deviation);
-    if (m.count)
-        basin_record_number(r, "memory_mean|the memory by itself, test mean", "%.4g", m.mean);
+    if (m.count) basin_record_number(r, "memory_mean", "%.4g", m.mean);
     if (m.count > 1) basin_record_number(r, "memory_deviation", "%.4g", m.deviation);
 }
 
@@ -501,7 +466,7 @@ static void put_means(basin_record *r, const job *j) {
     const basin_field *end = (const basin_field *)(measure_fields + 3);
     for (const basin_field *f = measure_fields[0]; f < end; f++) {
         double sum = 0, folds = 0;
-        for (int64_t i = 0; i < j->o->repeats * j->folds && f->key; i++) {
+        for (int64_t i = 0; i < j->folds && f->key; i++) {
             double value = *(const double *)((const char *)&j->result[i].test + f->offset);
             if (j->result[i].done && !isnan(value)) sum += value, folds++;
         }
@@ -514,7 +479,7 @@ static void put_means(basin_record *r, const job *j) {
 /* Limits of the figures, in words. */
 static void note_limits(basin_record *r, const job *j) {
     int64_t unranked = 0;
-    for (int64_t f = 0; f < j->o->repeats * j->folds; f++)
+    for (int64_t f = 0; f < j->folds; f++)
         unranked += j->result[f].done && isnan(basin_graph_score(&j->set, &j->result[f].test));
     if (j->paper)
         basin_record_note(r, "TRAINING score: the graphs it was trained on, as in the published "
@@ -535,14 +500,13 @@ static void put_cv(basin_record *r, const void *context) {
     const cv_options *o = j->o;
     bool pooled = j->set.task == BASIN_GRAPHS_VALUES && j->set.targets > 1 && !j->set.binary;
     basin_record_fields(
-        r, "data=%s;task=%s;protocol=%s;.held_out=%d;preset=%s;members=%lld;repeats=%lld;seed=%lld",
-        j->set.name, basin_graphs_target_name(j->set.task),
+        r, "data=%s;task=%s;protocol=%s;.held_out=%d;preset=%s;members=%lld;seed=%lld", j->set.name,
+        basin_graphs_target_name(j->set.task),
         j->paper                                                   ? "paper (training graphs)"
         : o->reading.index                                         ? "held-out, given folds"
         : j->set.scaffold && !strcmp(o->reading.split, "scaffold") ? "held-out, folds of scaffolds"
                                                                    : "held-out, stratified folds",
-        !j->paper, o->start.preset, (long long)j->members, (long long)o->repeats,
-        (long long)j->seed);
+        !j->paper, o->start.preset, (long long)j->members, (long long)j->seed);
     basin_record_text(r, "score",
                       pooled
                           ? "mean absolute error, each value in units of its deviation in training"
@@ -550,7 +514,7 @@ static void put_cv(basin_record *r, const void *context) {
     put_statistics(r, j);
     put_means(r, j);
     basin_record_table(r, "folds", NULL);
-    for (int64_t f = 0; f < o->repeats * j->folds; f++)
+    for (int64_t f = 0; f < j->folds; f++)
         if (j->result[f].done) put_fold(r, j, f);
     basin_record_end(r);
     note_limits(r, j);
@@ -576,8 +540,8 @@ static basin_status prepare_cv(void *context, basin_error *error) {
 
 static basin_status cross_validate(void *context, basin_error *error) {
     job *j = context;
-    j->splits = (basin_splits){
-        .o = &j->o->args, .runs = j->o->repeats, .job = j, .run = run_repeat, .figure = figure};
+    j->splits =
+        (basin_splits){.o = &j->o->args, .runs = 1, .job = j, .run = run_folds, .figure = figure};
     BASIN_TRY(basin_splits_run(&j->splits, error));
     j->splits.overlap = overlap_of(j);
     return BASIN_OK;

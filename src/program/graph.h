@@ -71,7 +71,7 @@ typedef struct basin_graph_added {
 typedef struct basin_graph_options {
     BASIN_ARGS;
     basin_graph_reading reading;
-    const char *about, *embeddings, *page, *training_file, *molecule;
+    const char *about, *page, *training_file, *molecule;
     int64_t top, graph, nodes, edges;
     double coverage;
     bool sort, unseen;

@@ -1,5 +1,4 @@
 /* basin graph predict, eval and explain. */
-#include "base/bundle.h"
 #include "program/graph.h"
 #include "tasks/graphs/set/molecule.h"
 
@@ -97,7 +96,6 @@ static const char *units_of(const basin_graphs_info *info) {
 
 static const basin_option predict_table[] = {
     BASIN_TEXT(output, 'o', "output", "FILE", .writes = true),
-    BASIN_TEXT(embeddings, 0, "embeddings", "FILE", .writes = true),
     BASIN_FLAG(sort, "sort"),
     BASIN_TEXT(about, 0, "about", "NAME", .needs = "sort=on"),
     BASIN_INTEGER(top, "top", "N", 0, 1e15, .needs = "sort=on"),
@@ -211,21 +209,6 @@ static void number_rows(job *j) {
     }
 }
 
-static basin_status write_embeddings(job *j, basin_error *error) {
-    int64_t rows = j->rows, width = j->info->width;
-    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
-    BASIN_SCRATCH(float, embedding, (rows * width), "embeddings", error);
-    BASIN_TRY(basin_bundle_new(&bundle, NULL, error));
-    BASIN_TRY(basin_graphs_embed(embedding, j->model, &j->data, error));
-    BASIN_TRY(basin_bundle_put(bundle, "graph", j->graph_of, BASIN_I64, BASIN_SHAPE(rows), error));
-    if (j->info->target == BASIN_GRAPHS_NODE_CLASSES)
-        BASIN_TRY(
-            basin_bundle_put(bundle, "node", j->node_of, BASIN_I64, BASIN_SHAPE(rows), error));
-    BASIN_TRY(basin_bundle_put(bundle, "embedding", embedding, BASIN_F32, BASIN_SHAPE(rows, width),
-                               error));
-    return basin_bundle_write(j->o->embeddings, bundle, error);
-}
-
 /* The arrays of a result, with those that the model has. */
 static basin_status reserve(job *j, basin_error *error) {
     int64_t rows = j->rows, cells = rows * j->columns;
@@ -270,8 +253,7 @@ basin_status basin_graph_predict(job *j, basin_error *error) {
 static basin_status predict(void *context, basin_error *error) {
     job *j = context;
     BASIN_TRY(basin_graph_open_all(j, false, error));
-    BASIN_TRY(basin_graph_predict(j, error));
-    return j->o->embeddings ? write_embeddings(j, error) : BASIN_OK;
+    return basin_graph_predict(j, error);
 }
 
 const basin_command basin_command_graph_predict = {

@@ -104,10 +104,9 @@ TEST_WITH(trains_and_uses, folder_new, folder_remove) {
                  "the model expects graph values");
 }
 
-/* The picture is written, the parts make up the output; embeddings have a row a graph. */
-TEST_WITH(explains_and_embeds, folder_new, folder_remove) {
+/* The picture is written, the parts make up the output. */
+TEST_WITH(explains, folder_new, folder_remove) {
     char path[PATH_TEXT];
-    basin_bundle *bundle;
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
     const program *p =
         run_ok(state, "graph train set.safetensors -o m.safetensors --epochs 2 " SMALL);
@@ -126,10 +125,6 @@ TEST_WITH(explains_and_embeds, folder_new, folder_remove) {
                  "is not a class of the training data");
     assert_error(run(state, "graph explain m.safetensors set.safetensors --graph 999"), 1,
                  "--graph 999");
-    p = run_ok(state, "graph predict m.safetensors set.safetensors --embeddings e.npz");
-    assert_int_equal(basin_bundle_read(&bundle, folder_path(path, state, "e.npz"), NULL), BASIN_OK);
-    assert_int_equal(basin_bundle_find(bundle, "embedding")->shape.dim[0], GRAPHS);
-    basin_bundle_free(bundle);
 }
 
 TEST_WITH(cross_validates, folder_new, folder_remove) {
@@ -185,30 +180,13 @@ TEST_WITH(labels_the_paper_protocol, folder_new, folder_remove) {
     number(json, "training_mean");
 }
 
-/* Other seeds give other folds; the first repeat is the run without repeats. */
-TEST_WITH(repeats, folder_new, folder_remove) {
+/* Without folds, and with a fold that is not there. */
+TEST_WITH(whole_protocols, folder_new, folder_remove) {
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
-    static const char once[] = "graph cv set.safetensors --folds 3 --epochs 1 --members 1 ";
-    const program *p = run(state, "%s--json " SMALL, once);
+    const program *p = run(state, "graph cv set.safetensors --folds 3 --epochs 1 --members 1 "
+                                  "--json " SMALL);
     cJSON *json = run_json(p);
-    double first = number(json, "test_mean");
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "test_interval_95")), 2);
-    p = run_ok(state, "%s--repeats 2 --json " SMALL, once);
-    json = run_json(p);
-    const cJSON *folds = cJSON_GetObjectItem(json, "folds"), *fold;
-    double mean[2] = {0};
-    assert_int_equal(cJSON_GetArraySize(folds), 6);
-    cJSON_ArrayForEach(fold, folds) mean[(int)number(fold, "repeat") - 1] +=
-        number(cJSON_GetObjectItem(fold, "test"), "accuracy") / 3;
-    assert_true(fabs(mean[0] - first) < 1e-9);
-    assert_true(fabs((mean[0] + mean[1]) / 2 - number(json, "test_mean")) < 1e-9);
-    assert_true(fabs(fabs(mean[0] - mean[1]) / 2 - number(json, "deviation_of_repeats")) < 1e-9);
-    p = run(state, "%s--repeats 2 " SMALL, once);
-    assert_field(p->out, "repeats", "2");
-    assert_contains(p->out, "\ndeviation of repeats");
-    p = run(state,
-            "graph cv set.safetensors --repeats 2 --protocol paper --epochs 1 --members 1 " SMALL);
-    assert_contains(p->out, "\ndeviation of repeats");
     assert_error(run(state, "graph cv set.safetensors --folds 3 --protocol paper " SMALL), 2,
                  "--folds has no effect with --protocol paper");
 }
@@ -330,6 +308,8 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
     file_put(folder_path(path, state, "i.csv"), "smiles,y\nC,1\nCC,1e400\n", 22);
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
         assert_error(run(state, "%s -q", line[i][0]), 1, line[i][1]);
+    file_put(folder_path(path, state, "cut.sdf"), "x\n\n\n  2  1  0  0  0 V2000\n    0.0", 33);
+    assert_error(run(state, "data info cut.sdf"), 1, "without 'M  END'");
     assert_error(run(state, "graph train m.csv --target y --norm batch"), 2, "layer|graph");
     assert_contains(run_ok(state, "graph convert m.csv n.safetensors --target y")->out, "\n  y ");
     assert_contains(run_ok(state, "graph convert m.csv n.safetensors --target w")->out, "a 4  b 2");

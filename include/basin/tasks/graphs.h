@@ -47,7 +47,6 @@ typedef struct basin_graphs_info {
     bool binary;                /* values are probabilities of yes */
     int64_t parameters;
     int64_t members;     /* models that it is the mean of */
-    int64_t width;       /* the number of features that the head reads per row */
     double temperature;  /* classes, yes or no: chosen on validation graphs; 1: none was */
     int64_t calibrated;  /* predictions of validation graphs that intervals and sets come from */
     int64_t remembered;  /* training graphs in its memory; 0: it has none */
@@ -110,11 +109,6 @@ BASIN_API basin_status basin_graphs_unknown_labels(int64_t unknown[2] /* nodes, 
                                                    const basin_graphs_model *model,
                                                    const basin_graphs_data *data,
                                                    basin_error *error);
-
-/* What the head reads of each row of predictions. */
-BASIN_API basin_status basin_graphs_embed(float *embedding /* [rows, width] */,
-                                          basin_graphs_model *model, const basin_graphs_data *data,
-                                          basin_error *error);
 
 typedef struct basin_graphs_measures {
     int64_t items;       /* graphs, or nodes, with a class that the model knows */
@@ -208,9 +202,11 @@ typedef struct basin_graphs_train_data {
     int64_t graphs;
     const int64_t *validation; /* [validations] with `graph`: these choose the epoch */
     int64_t validations;
-    double hold_out; /* of a set that is not divided: this part of it, stratified, chooses the
-                        epoch; 0: the last epoch is kept */
-    int64_t limit;   /* the maximum number of graphs, drawn by the settings' seed; 0: all */
+    double hold_out; /* without `validation`, of a set that is not divided: this part, stratified,
+                        chooses the epoch, another of each member; 0: the last epoch is kept */
+    const int64_t *group; /* [graphs of the set] those of one number, such as of one scaffold, stay
+                             together in that part; NULL: only copies do */
+    int64_t limit;        /* the maximum number of graphs, drawn by the settings' seed; 0: all */
 } basin_graphs_train_data;
 
 /* Trains a model; `model` NULL: only its file is requested. Where the run was stopped, the model is

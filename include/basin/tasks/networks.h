@@ -88,9 +88,6 @@ BASIN_API void basin_graph_net_inputs(basin_graph_net_batch *batch, const basin_
 /* Outputs of each graph [graphs, C]; with BASIN_GRAPH_READOUT_NODES of each token [tokens, C]. */
 BASIN_API basin_expr basin_graph_net_forward(const basin_graph_net *model,
                                              const basin_graph_net_batch *batch);
-/* What the head reads of them: [graphs, R], of classes of nodes [tokens, D]. */
-BASIN_API basin_expr basin_graph_net_embed(const basin_graph_net *model,
-                                           const basin_graph_net_batch *batch);
 /* Mean cross entropy of logits [G, C] against distributions [G, C]. */
 BASIN_API basin_expr basin_cross_entropy(basin_expr logits, basin_expr target);
 

@@ -323,7 +323,6 @@ typedef struct basin_graphs_plan {
     basin_graph_net net;
     basin_graph_net_batch batch, judged; /* whose edges are reconstructed */
     basin_expr seed, target, weight, pair_weight, output, loss;
-    basin_expr embedding; /* or NULL */
     basin_expr
         side; /* of censored values: half their weight, negative where they are above; or NULL */
     basin_expr known; /* of values, [rows, C]: 0 where one is missing, so scaled that means stay */
@@ -349,7 +348,6 @@ typedef struct basin_graphs_plans {
     const basin_run *run; /* training: whose memory plans must fit into; NULL: any */
     bool training;
     basin_schedule schedule;
-    float *embedding; /* where scores put what the head reads; it moves along; NULL: nowhere */
     struct {
         double mean, step;
     } need[BASIN_GRAPHS_NEEDS]; /* of a batch: tokens, pairs, all pairs */

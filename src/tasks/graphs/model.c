@@ -199,10 +199,7 @@ basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const ba
 
 basin_status basin_graphs_model_describe(basin_graphs_model *m, basin_error *error) {
     bool values = m->target == BASIN_GRAPHS_VALUES, words = m->names && strstr(m->names, "\n\t");
-    basin_graph_net_config config = basin_graphs_model_config(m, NULL);
-    int64_t parts = 0, columns = basin_graphs_columns(m);
-    for (int flag = BASIN_GRAPH_READOUT_CLS; flag <= BASIN_GRAPH_READOUT_SIZED; flag *= 2)
-        parts += (config.read & flag) > 0;
+    int64_t columns = basin_graphs_columns(m);
     BASIN_FREE(m->column, m->remembered);
     m->column = NULL, m->remembered = NULL;
     if (m->names && (values || words))
@@ -221,7 +218,6 @@ basin_status basin_graphs_model_describe(basin_graphs_model *m, basin_error *err
         .binary = m->binary,
         .parameters = basin_params_total(&m->params),
         .members = m->members,
-        .width = config.block.dim * (parts ? parts : 1),
         .temperature = m->calibration.temperature > 0 ? m->calibration.temperature : 1,
         .calibrated = m->calibration.lists ? m->calibration.start[m->calibration.lists] : 0,
         .remembered = m->near.count,

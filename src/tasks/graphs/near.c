@@ -86,9 +86,13 @@ typedef struct table {
 
 static void fill_rows(const void *context, int64_t first, int64_t last) {
     const table *t = context;
+    int64_t columns = t->columns->count;
+    bool same = t->rows == t->columns; /* then the table is symmetric */
     for (int64_t i = first; i < last; i++)
-        for (int64_t k = 0; k < t->columns->count; k++)
-            t->cell[i * t->columns->count + k] = (float)similarity(t->rows, i, t->columns, k);
+        for (int64_t k = same ? i : 0; k < columns; k++) {
+            t->cell[i * columns + k] = (float)similarity(t->rows, i, t->columns, k);
+            if (same) t->cell[k * columns + i] = t->cell[i * columns + k];
+        }
 }
 
 static void multiply_rows(const void *context, int64_t first, int64_t last) {

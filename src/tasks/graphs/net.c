@@ -248,18 +248,13 @@ static basin_expr read_graphs(const basin_graph_net *model, const basin_graph_ne
     return parts == 1 ? part[0] : basin_concat(part, parts, 1);
 }
 
-/* What the head reads: of each graph, or with BASIN_GRAPH_READOUT_NODES of each token. */
-basin_expr basin_graph_net_embed(const basin_graph_net *model, const basin_graph_net_batch *batch) {
-    const basin_graph_net_config *c = &model->config;
-    basin_expr x = descend(model, batch);
-    if (c->norm_head) x = basin_layernorm(x, model->head_gamma, model->head_delta, 1e-5);
-    return c->read == BASIN_GRAPH_READOUT_NODES ? x : read_graphs(model, batch, x);
-}
-
+/* Outputs of each graph, or with BASIN_GRAPH_READOUT_NODES of each token. */
 basin_expr basin_graph_net_forward(const basin_graph_net *model,
                                    const basin_graph_net_batch *batch) {
     const basin_graph_net_config *c = &model->config;
-    basin_expr x = drop(c, basin_graph_net_embed(model, batch));
+    basin_expr x = descend(model, batch);
+    if (c->norm_head) x = basin_layernorm(x, model->head_gamma, model->head_delta, 1e-5);
+    x = drop(c, c->read == BASIN_GRAPH_READOUT_NODES ? x : read_graphs(model, batch, x));
     if (model->hidden_w)
         x = drop(c, basin_relu(basin_model_affine(x, model->hidden_w, model->hidden_b)));
     return basin_model_affine(x, model->dec_w, model->dec_b);

@@ -82,15 +82,12 @@ static void build_loss(basin_graphs_plan *p, const basin_graphs_model *model) {
     p->loss = basin_add(p->loss, edge_loss(p));
 }
 
-/* Embeddings are built only on request: they would shift the streams of noise. */
-static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool training,
-                  bool embeds) {
+static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool training) {
     if (training) p->seed = basin_index(p->graph, "seed", BASIN_SHAPE(2));
     basin_graph_net_config config = basin_graphs_model_config(model, p->seed);
     if (basin_graph_net_declare(&p->net, &p->params, &config)) return;
     basin_graph_net_inputs(&p->batch, &p->net, p->graph, p->capacity.graphs,
                            p->capacity.tokens - p->capacity.graphs, p->capacity.pairs);
-    if (embeds) p->embedding = basin_graph_net_embed(&p->net, &p->batch);
     p->output = basin_graph_net_forward(&p->net, &p->batch);
     if (training && p->output) build_loss(p, model);
 }
@@ -98,8 +95,7 @@ static void build(basin_graphs_plan *p, const basin_graphs_model *model, bool tr
 static basin_status compile(basin_graphs_plan *p, basin_graphs_model *model,
                             const basin_schedule *schedule, basin_error *error) {
     const basin_graphs_settings *s = &model->settings;
-    basin_expr output[2] = {p->output, p->embedding};
-    basin_plan_spec scores = {.output = output, .outputs = p->embedding ? 2 : 1};
+    basin_plan_spec scores = {.output = &p->output, .outputs = 1};
     BASIN_TRY(basin_graph_check(p->graph, error));
     if (!schedule) return basin_plan_new(&p->plan, model->store, &scores, error);
     basin_trainer_spec spec = {.optimizer = {.beta1 = 0.9,
@@ -125,7 +121,7 @@ static void plan_free(basin_graphs_plan *plan) {
 /* For a capacity: with `schedule` for training, else for scores. */
 static basin_status plan_new(basin_graphs_plan **plan, basin_graphs_model *model,
                              basin_graphs_capacity capacity, const basin_schedule *schedule,
-                             bool embeds, basin_error *error) {
+                             basin_error *error) {
     basin_graphs_plan *p;
     *plan = NULL;
     BASIN_TRY(BASIN_NEW(&p, 1, "a graph", error));
@@ -133,7 +129,7 @@ static basin_status plan_new(basin_graphs_plan **plan, basin_graphs_model *model
     p->graph = basin_graph_new();
     BASIN_TRY_OR(p->graph ? BASIN_OK : basin_fail_memory(error, "a graph"), plan_free(p));
     basin_params_begin(&p->params, p->graph);
-    build(p, model, schedule != NULL, embeds);
+    build(p, model, schedule != NULL);
     BASIN_TRY_OR(compile(p, model, schedule, error), plan_free(p));
     *plan = p;
     return BASIN_OK;
@@ -249,8 +245,7 @@ static basin_status plan_for(basin_graphs_plan **plan, basin_graphs_plans *p,
         }
     }
     int place = free_place(p);
-    BASIN_TRY(plan_new(plan, p->model, capacity, p->training ? &p->schedule : NULL,
-                       p->embedding != NULL, error));
+    BASIN_TRY(plan_new(plan, p->model, capacity, p->training ? &p->schedule : NULL, error));
     p->plan[place] = *plan;
     (*plan)->used = ++p->clock;
     return check_memory(p, *plan, error);
@@ -338,34 +333,23 @@ static bool of_nodes(const basin_graphs_plans *p) {
     return p->model->target == BASIN_GRAPHS_NODE_CLASSES;
 }
 
-/* Rows of an output of the plan: those of the graphs, or of the tokens that are nodes. Returns
- * where the next ones go. */
-static basin_status read_rows(float **to, const basin_graphs_plans *p, basin_graphs_plan *plan,
-                              basin_expr output, basin_error *error) {
-    const basin_graphset_batch *b = &p->data;
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor all = {0};
-    BASIN_TRY(basin_tensor_new(&all, BASIN_F32, basin_expr_shape(output), error));
-    BASIN_TRY(basin_plan_read(&all, plan->plan, output, error));
-    const float *from = all.data;
-    int64_t width = all.shape.dim[1];
-    for (int64_t i = 0; i < (of_nodes(p) ? b->tokens : b->graphs); i++) {
-        if (of_nodes(p) && b->source[i] < 0) continue;
-        memcpy(*to, from + i * width, (size_t)width * sizeof *from);
-        *to += width;
-    }
-    return BASIN_OK;
-}
-
+/* Rows of graphs, or of the tokens that are nodes. Moves to where the next ones go. */
 static basin_status read_outputs(float **output, const basin_graphs_plans *p,
                                  basin_graphs_plan *plan, basin_error *error) {
     const basin_graphs_model *m = p->model;
-    float *first = *output;
-    BASIN_TRY(read_rows(output, p, plan, plan->output, error));
-    for (int64_t i = 0; m->binary && i < *output - first; i++)
-        first[i] = (float)(1 / (1 + exp(-(double)first[i])));
-    for (int64_t i = 0; m->target == BASIN_GRAPHS_VALUES && i < *output - first; i++)
-        first[i] = (float)((double)first[i] * m->target_scale[i % m->outputs] +
-                           m->target_mean[i % m->outputs]);
+    const basin_graphset_batch *b = &p->data;
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor all = {0};
+    BASIN_TRY(basin_tensor_new(&all, BASIN_F32, basin_expr_shape(plan->output), error));
+    BASIN_TRY(basin_plan_read(&all, plan->plan, plan->output, error));
+    const float *from = all.data;
+    for (int64_t i = 0; i < (of_nodes(p) ? b->tokens : b->graphs); i++, from += m->outputs) {
+        if (of_nodes(p) && b->source[i] < 0) continue;
+        for (int64_t c = 0; c < m->outputs; c++, ++*output)
+            **output = m->binary ? (float)(1 / (1 + exp(-(double)from[c])))
+                       : m->target == BASIN_GRAPHS_VALUES
+                           ? (float)((double)from[c] * m->target_scale[c] + m->target_mean[c])
+                           : from[c];
+    }
     return BASIN_OK;
 }
 
@@ -379,8 +363,6 @@ basin_status basin_graphs_plans_score(basin_graphs_plans *plans, float *output,
         BASIN_TRY(prepare(&plan, plans, error));
         BASIN_TRY(basin_plan_run(plan->plan, error));
         BASIN_TRY(read_outputs(&output, plans, plan, error));
-        if (plans->embedding)
-            BASIN_TRY(read_rows(&plans->embedding, plans, plan, plan->embedding, error));
     }
     return BASIN_OK;
 }

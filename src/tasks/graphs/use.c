@@ -1,6 +1,4 @@
-/* What models are used for: predictions, evaluation, embeddings; how well outputs fit. See
- * graphs.h.
- */
+/* What models are used for: predictions, evaluation; how well outputs fit. See graphs.h. */
 #include "base/info.h"
 #include "base/sized.h"
 #include "base/sort.h"
@@ -89,20 +87,19 @@ static void add_member(use *u, const basin_graphs_model *m, double *sum, double 
     }
 }
 
-/* Outputs of all members; an embedding is that of the first. */
+/* Outputs of all members. */
 static basin_status use_open(use *u, basin_graphs_model *model, const basin_graphs_data *data,
-                             bool labels, float *embedding, basin_error *error) {
+                             bool labels, basin_error *error) {
     BASIN_AT_EXIT(basin_graphs_plans_free) basin_graphs_plans plans = {0};
     BASIN_FREE_AT_EXIT double *sum = NULL;
     BASIN_TRY(use_prepare(u, model, data, labels, error));
     if (!u->count) return BASIN_OK;
-    bool alone = u->count == 1 && !embedding;
+    bool alone = u->count == 1;
     int64_t rows = basin_graphs_count_rows(&u->input.set, model->target, u->graph, u->count);
-    int64_t cells = rows * model->outputs, members = embedding ? 1 : model->members;
+    int64_t cells = rows * model->outputs, members = model->members;
     if (members > 1) BASIN_TRY(BASIN_NEW(&sum, 2 * cells, "outputs", error));
     if (members > 1) BASIN_TRY(BASIN_NEW(&u->spread, cells, "outputs", error));
     if (!alone) basin_graphs_plans_begin(&plans, model, &u->input.set, u->graph, u->count, NULL);
-    plans.embedding = embedding;
     for (int64_t k = 0; k < members; k++) {
         free(u->output);
         u->output = NULL;
@@ -215,7 +212,7 @@ basin_status basin_graphs_predict(const basin_graphs_predict_result *r, basin_gr
     BASIN_AT_EXIT(use_close) use u = {.path = NULL};
     BASIN_TRY(BASIN_SIZE_CHECK(r, "basin_graphs_predict_result", error));
     BASIN_TRY(BASIN_SIZE_CHECK(options, "basin_graphs_predict_options", error));
-    BASIN_TRY(use_open(&u, model, data, false, NULL, error));
+    BASIN_TRY(use_open(&u, model, data, false, error));
     int64_t rows = basin_graphs_rows(model, data);
     bool bounds = r->low && r->high && model->near.count;
     BASIN_SCRATCH(float, nearest, bounds ? rows : 1, "similarities", error);
@@ -225,12 +222,6 @@ basin_status basin_graphs_predict(const basin_graphs_predict_result *r, basin_gr
     if (!r->low || !r->high) return BASIN_OK;
     return basin_graphs_calibration_bound(r->low, r->high, r->output, bounds ? near : NULL, rows,
                                           model, options ? options->coverage : 0, error);
-}
-
-basin_status basin_graphs_embed(float *embedding, basin_graphs_model *model,
-                                const basin_graphs_data *data, basin_error *error) {
-    BASIN_AT_EXIT(use_close) use u = {0};
-    return use_open(&u, model, data, false, embedding, error);
 }
 
 /* ---- evaluation ---- */
@@ -293,7 +284,7 @@ basin_status basin_graphs_evaluate(basin_graphs_evaluate_result *r, basin_graphs
         return basin_fail(error, BASIN_BAD_VALUE,
                           "the model predicts %s; expected a model of values",
                           basin_graphs_target_name(m->target));
-    BASIN_TRY(use_open(&u, m, data, true, NULL, error));
+    BASIN_TRY(use_open(&u, m, data, true, error));
     BASIN_SCRATCH(float, nearest, u.count, "similarities", error);
     BASIN_TRY(add_memory(&u, m, nearest, NULL, error));
     BASIN_TRY(basin_graphs_measure(&r->measures, u.output, &u.input.set, u.graph, u.count,

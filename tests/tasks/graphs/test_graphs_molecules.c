@@ -119,6 +119,34 @@ TEST(copies_do_not_make_scores) {
     }
 }
 
+/* Where a class is a group, each member is scored on the class that it has not seen. */
+TEST(members_set_whole_groups_aside) {
+    enum { GRAPHS = 60, EACH = 20 };
+    world_scene s = {0};
+    int64_t graph[2 * EACH], group[GRAPHS], count[2] = {0}, n = 0;
+    basin_graphs_settings values = world_settings();
+    values.members = 2, values.epochs = 6;
+    basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
+    world_new(&s.set, BASIN_GRAPHS_CLASSES, GRAPHS, 4, NULL);
+    for (int64_t g = 0; g < GRAPHS; g++) {
+        group[g] = s.set.class_of[g];
+        if (count[group[g]]++ < EACH) graph[n++] = g;
+    }
+    assert_int_equal(n, 2 * EACH);
+    assert_ok(basin_backend_open(&s.backend, &(basin_compute){.threads = 1}, &failure));
+    for (int whole = 0; whole < 2; whole++) {
+        basin_training_result outcome = {.size = sizeof outcome};
+        basin_graphs_train_data data = {
+            .set = &s.set, .graph = graph, .graphs = n, .hold_out = 0.5};
+        basin_training_options training = {.backend = s.backend};
+        data.group = whole ? group : NULL;
+        assert_ok(basin_graphs_train(NULL, &outcome, &settings, &data, &training, &failure));
+        double accuracy = basin_score_get(&outcome.best, "validation_accuracy");
+        assert_true(whole ? accuracy < 5 : accuracy > 40);
+    }
+    world_close(&s);
+}
+
 static basin_status groups(basin_folds *folds, const int64_t *group, int64_t count, int64_t number,
                            double inner, uint64_t seed) {
     basin_folds_options options = {.kind = group ? BASIN_FOLDS_GROUPED : BASIN_FOLDS_ORDERED,

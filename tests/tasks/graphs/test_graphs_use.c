@@ -79,35 +79,6 @@ TEST(predicts_one_by_one) {
     assert_memory_equal(alone[0], alone[1], sizeof alone[0]);
 }
 
-/* What the head reads of chosen graphs is that among all. */
-TEST(embeds_chosen_graphs) {
-    static const int64_t some[] = {9, 2, 11};
-    for (int target = 0; target < 3; target++) {
-        world_scene s;
-        scene_open(&s, (basin_graphs_target)target);
-        bool nodes = target == BASIN_GRAPHS_NODE_CLASSES;
-        basin_graphs_data all = {.set = &s.set};
-        basin_graphs_data data = {.set = &s.set, .graph = some, .graphs = 3};
-        int64_t rows = basin_graphs_rows(s.model, &all), few = basin_graphs_rows(s.model, &data);
-        int64_t width = basin_graphs_get_info(s.model)->width, row = 0;
-        assert_int_equal(width, 16 * (nodes ? 1 : target == BASIN_GRAPHS_VALUES ? 2 : 3));
-        float *x = calloc((size_t)(rows * width), sizeof *x);
-        float *y = calloc((size_t)(few * width), sizeof *y);
-        assert_ok(basin_graphs_embed(x, s.model, &all, &failure));
-        assert_ok(basin_graphs_embed(y, s.model, &data, &failure));
-        for (int i = 0; i < 3; i++) {
-            int64_t at = nodes ? s.set.node_start[some[i]] : some[i];
-            int64_t count = nodes ? s.set.node_start[some[i] + 1] - at : 1;
-            for (int64_t k = 0; k < count; k++, row++)
-                for (int64_t c = 0; c < width; c++)
-                    assert_true(fabsf(x[(at + k) * width + c] - y[row * width + c]) < 1e-3f);
-        }
-        assert_int_equal(row, few);
-        free(x), free(y);
-        world_close(&s);
-    }
-}
-
 /* Predictions need no labels and mind no labels of another kind; scores need the model's. */
 TEST(labels_matter_to_scores_alone) {
     BASIN_AT_EXIT(world_close) world_scene s, other;

@@ -255,9 +255,8 @@ static basin_status read_folds(basin_folds *folds, const basin_folds_options *o,
     return BASIN_OK;
 }
 
-/* The first item of the group of each. */
-static basin_status find_first(int64_t *first, const int64_t *group, int64_t count,
-                               basin_error *error) {
+basin_status basin_groups_first(int64_t *first, const int64_t *group, int64_t count,
+                                basin_error *error) {
     BASIN_SCRATCH_RAW(grouped, list, count, "folds", error);
     group_items(list, group, count, true);
     for (int64_t i = 0; i < count; i++) first[list[i].item] = list[i].first;
@@ -269,7 +268,7 @@ static basin_status make(basin_folds *folds, const basin_folds_options *o, basin
     bool read = o->kind == BASIN_FOLDS_READ, classes = read || o->kind == BASIN_FOLDS_STRATIFIED;
     BASIN_SCRATCH_RAW(int64_t, first, o->count, "folds", error);
     BASIN_TRY((read ? read_folds : classes ? deal_classes : deal_groups)(folds, o, error));
-    BASIN_TRY(find_first(first, classes ? o->copy : o->group, o->count, error));
+    BASIN_TRY(basin_groups_first(first, classes ? o->copy : o->group, o->count, error));
     for (int64_t f = 0; f < folds->folds; f++)
         if (read ? !folds->fold[f].count[1] : folds->folds > 1)
             BASIN_TRY(basin_fold_part(&folds->fold[f], classes ? o->class_of : NULL, first,

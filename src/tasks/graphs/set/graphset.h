@@ -165,6 +165,9 @@ void basin_graphset_batch_free(basin_graphset_batch *batch);
 
 /* ---- folds ---- */
 
+/* The first item of the group of each; NULL: its own. */
+basin_status basin_groups_first(int64_t *first, const int64_t *group, int64_t count,
+                                basin_error *error);
 /* Moves a stratified fraction `inner` of the training items to validation, where that is empty:
  * part number `which` of the possible ones, modulo their count; `number` is the fold's. Items of
  * one `group` (numbers of items, those of the first of each; NULL: each its own) stay together. */
