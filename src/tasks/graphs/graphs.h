@@ -95,7 +95,7 @@
     X(SWITCH, centralise, "Gradient centralisation.")                                              \
     X(SWITCH, weight_classes, "Classes of nodes: rare ones count more.")
 
-/* epochs 0: 30 to 100 by the size of the set, 30 for classes of molecules (basin_graphs_epochs). */
+/* epochs 0: 30 to 100 by the size of the set, of molecules 30 for classes (basin_graphs_epochs). */
 typedef struct basin_graphs_settings {
     BASIN_GRAPHS_INPUT_SETTINGS(BASIN_SETTING_FIELD)
     BASIN_GRAPHS_MODEL_SETTINGS(BASIN_SETTING_FIELD)

@@ -118,7 +118,13 @@ TEST(epochs_by_size) {
     assert_int_equal(basin_graphs_epochs(&settings, &s.set, s.all, s.set.graphs), 100);
     s.set.line = many; /* as of molecules */
     assert_int_equal(basin_graphs_epochs(&settings, &s.set, s.all, s.set.graphs), 30);
-    s.set.line = NULL;
+    s.set.task = BASIN_GRAPHS_VALUES;
+    assert_int_equal(basin_graphs_epochs(&settings, &s.set, many, 10000 / tokens), 100);
+    int64_t some = basin_graphs_epochs(&settings, &s.set, many, 15000 / tokens);
+    assert_true(some == 86 || some == 87);
+    assert_int_equal(basin_graphs_epochs(&settings, &s.set, many, 90000 / tokens), 75);
+    assert_int_equal(basin_graphs_epochs(&settings, &s.set, many, MANY), 30);
+    s.set.task = BASIN_GRAPHS_CLASSES, s.set.line = NULL;
     int64_t half = basin_graphs_epochs(&settings, &s.set, many, 240000 / tokens);
     assert_true(half == 49 || half == 50);
     assert_int_equal(basin_graphs_epochs(&settings, &s.set, many, MANY), 30);
