@@ -40,7 +40,7 @@ static basin_status time_sums(double *seconds, basin_ranks *ranks, int64_t numbe
                               basin_error *error) {
     basin_ranks_tree *tree;
     basin_status status =
-        basin_ranks_tree_new(&tree, ranks, basin_ranks_count(ranks), numbers, NULL, error);
+        basin_ranks_tree_new(&tree, ranks, basin_ranks_count(ranks), numbers, NULL, NULL, error);
     for (int i = 0; i < rounds && !status; i++) {
         float *sum, *to = basin_ranks_tree_next(tree);
         for (int64_t k = 0; k < numbers; k++) to[k] = (float)k;

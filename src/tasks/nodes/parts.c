@@ -190,7 +190,7 @@ static basin_status make(basin_parted_trainer *t, const basin_parted_inputs *inp
     }
     BASIN_TRY(basin_trainer_new(&t->update, store, params, NULL, spec, error));
     return basin_ranks_tree_new(&t->tree, t->parts->ranks, t->parts->parts,
-                                basin_params_total(params), NULL, error);
+                                basin_params_total(params), NULL, NULL, error);
 }
 
 basin_status basin_parted_trainer_new(basin_parted_trainer **trainer,

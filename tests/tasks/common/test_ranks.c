@@ -48,7 +48,7 @@ static int64_t power_above(int64_t n) {
 static bool sums_are_right(basin_ranks *ranks, int64_t shards) {
     basin_ranks_tree *tree;
     basin_error error;
-    bool right = !basin_ranks_tree_new(&tree, ranks, shards, NUMBERS, NULL, &error);
+    bool right = !basin_ranks_tree_new(&tree, ranks, shards, NUMBERS, NULL, NULL, &error);
     basin_ranks_share share = basin_ranks_deal(ranks, shards);
     for (int time = 0; time < 2 && right; time++) {
         float *sum;
@@ -74,7 +74,7 @@ TEST(a_tree_wants_all_its_shards) {
     basin_ranks_tree *tree;
     basin_error error;
     float *sum;
-    assert_int_equal(basin_ranks_tree_new(&tree, NULL, 4, 1, NULL, &error), BASIN_OK);
+    assert_int_equal(basin_ranks_tree_new(&tree, NULL, 4, 1, NULL, NULL, &error), BASIN_OK);
     basin_ranks_tree_next(tree)[0] = 1;
     basin_ranks_tree_push(tree);
     assert_int_equal(basin_ranks_tree_sum(&sum, tree, &error), BASIN_BAD_VALUE);

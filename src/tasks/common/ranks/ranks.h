@@ -4,6 +4,7 @@
 #ifndef BASIN_RANKS_RANKS_H
 #define BASIN_RANKS_RANKS_H
 
+#include "basin/collective.h"
 #include "basin/tasks/ranks.h"
 
 /* ---- numbers and hosts ---- */
@@ -52,23 +53,12 @@ basin_ranks_share basin_ranks_deal(const basin_ranks *ranks, int64_t items);
 /* What rank `rank` of `count` would get. */
 basin_ranks_share basin_ranks_deal_to(int64_t rank, int64_t count, int64_t items);
 
-/* Where the numbers of a tree lie, if not in the host's memory: arrays that only these touch. */
-typedef struct basin_ranks_memory {
-    void *context;
-    float *(*alloc)(void *context, int64_t count); /* NULL: there is no more */
-    void (*free)(void *context, float *array);
-    void (*add)(void *context, float *to, const float *from, int64_t count);
-    /* As basin_ranks_exchange. */
-    basin_status (*exchange)(void *context, const basin_ranks_part *send, int64_t sends,
-                             const basin_ranks_part *receive, int64_t receives, basin_error *error);
-} basin_ranks_memory;
-
-/* This rank's shards, one after the other; memory for a few of `count` numbers, the host's where
- * `memory` is NULL. */
+/* This rank's shards, one after the other; memory for a few of `count` numbers: of a device, whose
+ * functions are in `table`, or the host's (NULL). */
 typedef struct basin_ranks_tree basin_ranks_tree;
 basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, int64_t shards,
-                                  int64_t count, const basin_ranks_memory *memory,
-                                  basin_error *error);
+                                  int64_t count, basin_backend *backend,
+                                  const basin_collective *table, basin_error *error);
 void basin_ranks_tree_free(basin_ranks_tree *tree);
 /* Where the next shard's numbers go; every number must be written. */
 float *basin_ranks_tree_next(basin_ranks_tree *tree); /* [count] */

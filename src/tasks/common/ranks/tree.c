@@ -25,7 +25,8 @@ typedef struct stack {
 
 struct basin_ranks_tree {
     basin_ranks *ranks;
-    basin_ranks_memory memory;
+    basin_backend *backend;
+    const basin_collective *table; /* NULL: numbers are in the host's memory */
     basin_ranks_share share;
     int64_t shards, count, done; /* shards of this rank that were pushed */
     stack stack;
@@ -45,10 +46,25 @@ basin_ranks_share basin_ranks_deal(const basin_ranks *ranks, int64_t items) {
     return basin_ranks_deal_to(basin_ranks_rank(ranks), basin_ranks_count(ranks), items);
 }
 
-/* ---- adding ---- */
+/* ---- memory, adding ---- */
+
+static float *alloc(const basin_ranks_tree *t, int64_t count) {
+    return t->table ? t->table->alloc(t->backend, count)
+                    : basin_array_new((size_t)count, sizeof(float));
+}
+
+static void release_array(const basin_ranks_tree *t, float *array) {
+    if (array && t->table)
+        t->table->free(t->backend, array);
+    else
+        free(array);
+}
 
 static void add(basin_ranks_tree *t, float *to, const float *from, int64_t count) {
-    t->memory.add(t->memory.context, to, from, count);
+    if (t->table)
+        t->table->add(t->backend, to, from, count);
+    else
+        for (int64_t i = 0; i < count; i++) to[i] += from[i];
 }
 
 static void release(basin_ranks_tree *t, float *value) { t->spare[t->spares++] = value; }
@@ -115,45 +131,22 @@ static basin_status reserve(basin_ranks_tree *t, basin_error *error) {
     }
     bool good = true;
     while (t->spares < max + 1 && good) {
-        float *array = t->memory.alloc(t->memory.context, t->count);
+        float *array = alloc(t, t->count);
         good = array != NULL;
         if (good) t->spare[t->spares++] = array;
     }
     if (good && basin_ranks_count(t->ranks) > 1) {
         int64_t room = nodes_of_all(t) * slice(t, basin_ranks_rank(t->ranks)).count;
-        t->sum = t->memory.alloc(t->memory.context, t->count);
-        t->received = t->memory.alloc(t->memory.context, room ? room : 1);
+        t->sum = alloc(t, t->count);
+        t->received = alloc(t, room ? room : 1);
         good = t->sum && t->received;
     }
     return good ? BASIN_OK : basin_fail_memory(error, "gradients");
 }
 
-/* ---- the host's memory ---- */
-
-static float *host_alloc(void *context, int64_t count) {
-    (void)context;
-    return basin_array_new((size_t)count, sizeof(float));
-}
-
-static void host_free(void *context, float *array) {
-    (void)context;
-    free(array);
-}
-
-static void host_add(void *context, float *to, const float *from, int64_t count) {
-    (void)context;
-    for (int64_t i = 0; i < count; i++) to[i] += from[i];
-}
-
-static basin_status host_exchange(void *context, const basin_ranks_part *send, int64_t sends,
-                                  const basin_ranks_part *receive, int64_t receives,
-                                  basin_error *error) {
-    return basin_ranks_exchange(context, send, sends, receive, receives, error);
-}
-
 basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, int64_t shards,
-                                  int64_t count, const basin_ranks_memory *memory,
-                                  basin_error *error) {
+                                  int64_t count, basin_backend *backend,
+                                  const basin_collective *table, basin_error *error) {
     *tree = NULL;
     if (shards < basin_ranks_count(ranks))
         return basin_fail(
@@ -163,9 +156,8 @@ basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, i
     basin_ranks_tree *t = calloc(1, sizeof *t);
     if (!t) return basin_fail_memory(error, "gradients");
     t->ranks = ranks;
-    t->memory = memory
-                    ? *memory
-                    : (basin_ranks_memory){ranks, host_alloc, host_free, host_add, host_exchange};
+    t->backend = backend;
+    t->table = table;
     t->shards = shards;
     t->count = count;
     t->share = basin_ranks_deal(ranks, shards);
@@ -176,12 +168,11 @@ basin_status basin_ranks_tree_new(basin_ranks_tree **tree, basin_ranks *ranks, i
 
 void basin_ranks_tree_free(basin_ranks_tree *tree) {
     if (!tree) return;
-    const basin_ranks_memory *m = &tree->memory;
-    for (int i = 0; i < tree->spares; i++) m->free(m->context, tree->spare[i]);
-    for (int i = 0; i < tree->stack.count; i++) m->free(m->context, tree->stack.node[i].value);
-    if (tree->next) m->free(m->context, tree->next);
-    if (tree->sum) m->free(m->context, tree->sum);
-    if (tree->received) m->free(m->context, tree->received);
+    for (int i = 0; i < tree->spares; i++) release_array(tree, tree->spare[i]);
+    for (int i = 0; i < tree->stack.count; i++) release_array(tree, tree->stack.node[i].value);
+    release_array(tree, tree->next);
+    release_array(tree, tree->sum);
+    release_array(tree, tree->received);
     free(tree);
 }
 
@@ -192,9 +183,14 @@ float *basin_ranks_tree_next(basin_ranks_tree *tree) {
 
 /* ---- messages ---- */
 
-static basin_status exchange(const basin_ranks_tree *t, const basin_ranks_part *part, int64_t sends,
-                             int64_t receives, basin_error *error) {
-    return t->memory.exchange(t->memory.context, part, sends, part + sends, receives, error);
+static basin_status exchange(const basin_ranks_tree *t, const basin_collective_part *part,
+                             int64_t sends, int64_t receives, basin_error *error) {
+    if (t->table) return t->table->exchange(t->backend, part, sends, part + sends, receives, error);
+    BASIN_SCRATCH_RAW(basin_ranks_part, bytes, sends + receives, "a message", error);
+    for (int64_t i = 0; i < sends + receives; i++)
+        bytes[i] =
+            (basin_ranks_part){part[i].data, (size_t)part[i].count * sizeof(float), part[i].rank};
+    return basin_ranks_exchange(t->ranks, bytes, sends, bytes + sends, receives, error);
 }
 
 /* A slice of each of our nodes to its rank, and ours of theirs. */
@@ -204,17 +200,17 @@ static basin_status deal_nodes(basin_ranks_tree *t, basin_error *error) {
     int64_t nodes = nodes_of_all(t), sends = ranks * ours->count, at = 0;
     int64_t mine = slice(t, self).count;
     stack s;
-    BASIN_SCRATCH_RAW(basin_ranks_part, part, sends + nodes, "a message", error);
+    BASIN_SCRATCH_RAW(basin_collective_part, part, sends + nodes, "a message", error);
     for (int64_t r = 0; r < ranks; r++) {
         basin_ranks_share to = slice(t, r);
         for (int i = 0; i < ours->count; i++)
-            part[at++] = (basin_ranks_part){ours->node[i].value + to.first,
-                                            (size_t)to.count * sizeof(float), r};
+            part[at++] =
+                (basin_collective_part){ours->node[i].value + to.first, to.count, (int32_t)r};
     }
     float *from = t->received;
     for (int64_t r = 0; r < ranks; r++)
         for (int i = outline(&s, share_of(t, r)); i > 0; i--, from += mine)
-            part[at++] = (basin_ranks_part){from, (size_t)mine * sizeof(float), r};
+            part[at++] = (basin_collective_part){from, mine, (int32_t)r};
     return exchange(t, part, sends, nodes, error);
 }
 
@@ -233,13 +229,12 @@ static float *add_slices(basin_ranks_tree *t) {
 
 static basin_status gather_slices(basin_ranks_tree *t, float *mine, basin_error *error) {
     int64_t ranks = basin_ranks_count(t->ranks), self = basin_ranks_rank(t->ranks);
-    BASIN_SCRATCH_RAW(basin_ranks_part, part, 2 * ranks, "a message", error);
-    size_t bytes = (size_t)slice(t, self).count * sizeof(float);
+    BASIN_SCRATCH_RAW(basin_collective_part, part, 2 * ranks, "a message", error);
+    int64_t count = slice(t, self).count;
     for (int64_t r = 0; r < ranks; r++) {
         basin_ranks_share from = slice(t, r);
-        part[r] = (basin_ranks_part){mine, bytes, r};
-        part[ranks + r] =
-            (basin_ranks_part){t->sum + from.first, (size_t)from.count * sizeof(float), r};
+        part[r] = (basin_collective_part){mine, count, (int32_t)r};
+        part[ranks + r] = (basin_collective_part){t->sum + from.first, from.count, (int32_t)r};
     }
     return exchange(t, part, ranks, ranks, error);
 }

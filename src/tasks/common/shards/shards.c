@@ -78,42 +78,6 @@ static basin_status device_begin(basin_shards *s, const basin_training_options *
     return BASIN_OK;
 }
 
-/* ---- memory ---- */
-
-static float *device_alloc(void *context, int64_t count) {
-    const basin_shards *s = context;
-    return s->table->alloc(s->backend, count);
-}
-
-static void device_free(void *context, float *array) {
-    const basin_shards *s = context;
-    s->table->free(s->backend, array);
-}
-
-static void device_add(void *context, float *to, const float *from, int64_t count) {
-    const basin_shards *s = context;
-    s->table->add(s->backend, to, from, count);
-}
-
-/* ---- messages ---- */
-
-/* In the words of the backend. */
-static void translate(basin_collective_part *to, const basin_ranks_part *part, int64_t parts) {
-    for (int64_t i = 0; i < parts; i++)
-        to[i] = (basin_collective_part){part[i].data, (int64_t)(part[i].bytes / sizeof(float)),
-                                        (int32_t)part[i].rank};
-}
-
-static basin_status device_exchange(void *context, const basin_ranks_part *send, int64_t sends,
-                                    const basin_ranks_part *receive, int64_t receives,
-                                    basin_error *error) {
-    const basin_shards *s = context;
-    BASIN_SCRATCH_RAW(basin_collective_part, part, sends + receives + 1, "a message", error);
-    translate(part, send, sends);
-    translate(part + sends, receive, receives);
-    return s->table->exchange(s->backend, part, sends, part + sends, receives, error);
-}
-
 /* ---- beginning ---- */
 
 basin_status basin_shards_begin(basin_shards *shards, const basin_training_options *training,
@@ -125,9 +89,8 @@ basin_status basin_shards_begin(basin_shards *shards, const basin_training_optio
     if (count == 1 && basin_ranks_count(ranks) == 1) return BASIN_OK;
     BASIN_TRY(BASIN_NEW_RAW(&shards->losses, 2 * (size_t)count, "losses", error));
     BASIN_TRY(device_begin(shards, training, error));
-    basin_ranks_memory memory = {shards, device_alloc, device_free, device_add, device_exchange};
     return basin_ranks_tree_new(&shards->tree, ranks, count, basin_params_total(params),
-                                shards->table ? &memory : NULL, error);
+                                shards->backend, shards->table, error);
 }
 
 basin_status basin_shards_trainer_new(basin_shards *shards, basin_trainer **trainer,
