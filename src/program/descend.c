@@ -8,11 +8,10 @@
 #include "program/verify/verify.h"
 #include "tasks/common/digest.h"
 #include "tasks/common/run/settings.h"
-#include "tasks/common/view/document.h"
 
 typedef struct options {
     BASIN_ARGS;
-    const char *weights, *prefix, *hopfield_kind, *page;
+    const char *weights, *prefix, *hopfield_kind;
     int64_t steps;
     double alpha, tolerance, noise, hopfield_power;
     bool guard, accelerate, self, no_attention, no_hopfield;
@@ -36,7 +35,6 @@ static const basin_option table[] = {
                  .text = "relu"),
     BASIN_REAL(hopfield_power, "hopfield-power", "N", 1.001, 100,
                .needs = "no-hopfield=off hopfield-kind=power", .initial = 3),
-    BASIN_TEXT(page, 0, "page", "FILE", .writes = true),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTION_SEED_FOR("noise!=0"),
     BASIN_OPTIONS_LAST,
@@ -254,28 +252,6 @@ static void put_step(basin_record *r, const job *j, int t) {
     basin_record_number(r, "change|change of g", "%.3e", t < d->steps ? d->change[t] : NAN);
 }
 
-static basin_status draw(const job *j, basin_error *error) {
-    enum { MAX_TERMS = 3 }; /* of a block */
-    const basin_descent_result *r = &j->result;
-    const basin_term *term = j->energy.term;
-    int points = r->steps + 1, lines = r->terms > 1 ? r->terms + 1 : 1;
-    basin_plot_line line[MAX_TERMS + 1];
-    BASIN_SCRATCH_RAW(double, number, ((size_t)points * (size_t)lines), "a plot", error);
-    for (int p = 0; p < lines; p++) {
-        double *y = number + (size_t)p * (size_t)points;
-        for (int t = 0; t < points; t++)
-            y[t] = p ? energy_at(j, t, p - 1) : basin_descent_total(r, t);
-        line[p] = (basin_plot_line){.name = p            ? term[p - 1].name
-                                            : lines == 1 ? term[0].name
-                                                         : "energy",
-                                    .y = y,
-                                    .count = points};
-    }
-    basin_plot plot = {
-        .title = "Energy descent", .y_label = "energy", .line = line, .lines = lines};
-    return basin_plot_write(j->o->page, &plot, error);
-}
-
 static void put_result(basin_record *r, const void *context) {
     const job *j = context;
     const basin_descent_result *d = &j->result;
@@ -308,8 +284,7 @@ static basin_status finish(void *context, basin_error *error) {
     if (risen >= 0 && o->noise == 0)
         basin_note(o, "the energy rose in step %d; --guard or a smaller --alpha prevents it",
                    risen);
-    if (o->output) BASIN_TRY(write_result(j, error));
-    return o->page ? draw(j, error) : BASIN_OK;
+    return o->output ? write_result(j, error) : BASIN_OK;
 }
 
 const basin_command basin_command_descend = {BASIN_COMMAND("descend", table),

@@ -157,10 +157,10 @@ TEST_WITH(what_is_read_is_not_written_over, folder_new, program_teardown) {
 TEST_WITH(what_cannot_be_written_is_told_first, folder_new, program_teardown) {
     static const char *const line[] = {
         "anomaly score m.st x.csv -o nowhere/s.csv", "anomaly report m.st x.csv -o nowhere/p.html",
-        "image report m.st x -o nowhere/p.html", "descend x --page nowhere/c.html"};
+        "image report m.st x -o nowhere/p.html", "descend x -o nowhere/c.npz"};
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
         assert_error(run(state, "%s", line[i]), 1, ": cannot write: No such file or directory");
-    assert_error(run(state, "descend x --page ."), 1, ".: is a folder, not a file");
+    assert_error(run(state, "descend x -o ."), 1, ".: is a folder, not a file");
     write_text(state, "file", "");
     assert_error(run(state, "data get mutag -o file"), 1, "file: is a file, not a folder");
 }

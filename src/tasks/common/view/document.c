@@ -128,20 +128,3 @@ void basin_document_picture(basin_document *r, const basin_picture *picture,
     if (alt) basin_document_put(r, "'alt':%s", alt);
     free(bytes);
 }
-
-basin_status basin_plot_write(const char *path, const basin_plot *plot, basin_error *error) {
-    basin_document d;
-    BASIN_TRY(basin_document_begin(&d, path, "plot", plot->title, "", error));
-    basin_document_put(&d,
-                       "'sections':[{'id':'plot','title':'By step','wide':1,'blocks':[{"
-                       "'type':'plots','plots':[{'title':%s,'x':'step','y':%s,'whole':'x',"
-                       "'series':[",
-                       plot->title, plot->y_label);
-    for (const basin_plot_line *line = plot->line; line < plot->line + plot->lines; line++) {
-        basin_document_put(&d, "{'name':%s,'y':", line->name);
-        basin_document_numbers(&d, line->y, line->count);
-        basin_document_put(&d, "}");
-    }
-    basin_document_put(&d, "]}]}]}]");
-    return basin_document_end(&d, error);
-}

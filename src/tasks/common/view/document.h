@@ -46,20 +46,4 @@ void basin_document_picture(basin_document *report, const basin_picture *picture
 /* A value of bytes as base64. */
 void basin_document_bytes(basin_document *report, const uint8_t *bytes, size_t size);
 
-/* ---- a page of one plot, of values by step ---- */
-
-typedef struct basin_plot_line {
-    const char *name;
-    const double *y; /* [count] at 0, 1, .. */
-    int64_t count;
-} basin_plot_line;
-
-typedef struct basin_plot {
-    const char *title, *y_label;
-    const basin_plot_line *line; /* [lines] */
-    int lines;
-} basin_plot;
-
-basin_status basin_plot_write(const char *path, const basin_plot *plot, basin_error *error);
-
 #endif
