@@ -99,7 +99,7 @@ static bool is_result(const char *name) {
 
 /* A row of the record: the errors of all results, and the largest. */
 static basin_status compare(verification *v, const basin_case *c, const char *path,
-                            const char *kind, basin_error *error) {
+                            basin_error *error) {
     size_t count = basin_bundle_count(c->bundle), worst = count;
     long long results = 0;
     BASIN_SCRATCH_RAW(double, off, count, "errors", error);
@@ -123,8 +123,8 @@ static basin_status compare(verification *v, const basin_case *c, const char *pa
     bool good = off[worst] <= v->tolerance;
     v->passed += good;
     basin_record_fields(v->r, "file=%s;.case=%s;tensors=%lld;worst=%s;error=%.2e;.ok=%d;|ok=%s",
-                        path, kind, results, basin_bundle_name(c->bundle, worst), off[worst], good,
-                        good ? "ok" : "FAILED");
+                        path, c->name, results, basin_bundle_name(c->bundle, worst), off[worst],
+                        good, good ? "ok" : "FAILED");
     return BASIN_OK;
 }
 
@@ -142,16 +142,14 @@ void basin_verify_name_file(basin_error *error, const char *path) {
 }
 
 static basin_status run_case(verification *v, basin_case *c, const char *path, basin_error *error) {
-    char kind[BASIN_CASE_WORD];
     if (!c->graph) return basin_fail_memory(error, "a case");
     basin_params_begin(&c->params, c->graph);
-    basin_case_word(c, "case", kind);
     BASIN_TRY(basin_store_new(&c->store, c->backend, error));
-    if (!basin_graph_error(c->graph)) basin_case_build(c, kind);
+    basin_case_build(c);
     BASIN_TRY(basin_graph_check(c->graph, error));
     BASIN_TRY(plan_new(c, error));
     BASIN_TRY(compute(c, error));
-    return compare(v, c, path, kind, error);
+    return compare(v, c, path, error);
 }
 
 static void case_free(basin_case *c) {

@@ -2,9 +2,11 @@
  * half the squared distance to "in.target" as the loss, and gradients. The block, the models of the
  * tasks, the Lagrangians and a network have other builders. */
 #include <cjson/cJSON.h>
+#include <stdarg.h>
 
 #include "base/info.h"
 #include "base/pairs.h"
+#include "base/shape.h"
 #include "base/try.h"
 #include "basin/ham.h"
 #include "basin/tasks/networks.h"
@@ -12,6 +14,233 @@
 #include "program/verify/verify.h"
 #include "tasks/nodes/anomaly.h"
 #include "tasks/pictures/net.h"
+
+enum { MAX_STEPS = 1000 };
+
+/* ---- what builders share: tensors and metadata of the file, results by name ---- */
+
+static void fail_memory(basin_case *c) {
+    basin_graph_fail(c->graph, BASIN_NO_MEMORY, "out of memory");
+}
+
+/* The tensor "in.NAME", or NULL. `rank` below 0 takes any. */
+static const basin_tensor *in_tensor(basin_case *c, const char *name, int rank) {
+    char full[96];
+    basin_error error;
+    const basin_tensor *tensor;
+    snprintf(full, sizeof full, "in.%s", name);
+    if (basin_bundle_get(&tensor, c->bundle, full, &error)) {
+        basin_graph_fail(c->graph, error.status, "%s", error.text);
+        return NULL;
+    }
+    if (rank >= 0 && tensor->shape.rank != rank) {
+        basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "%s is %s; expected %d axes", full,
+                         basin_shape_text(tensor->shape), rank);
+        return NULL;
+    }
+    return tensor;
+}
+
+/* Its axis; 0 where there is no such tensor. */
+static int64_t in_dim(basin_case *c, const char *name, int rank, int axis) {
+    const basin_tensor *tensor = in_tensor(c, name, rank);
+    return tensor ? tensor->shape.dim[axis] : 0;
+}
+
+/* A copy as int32_t; data is NULL where there is no such tensor. Free it. */
+static basin_tensor in_integers(basin_case *c, const char *name, int rank) {
+    const basin_tensor *tensor = in_tensor(c, name, rank);
+    basin_tensor copy = {0};
+    basin_error error;
+    if (tensor && (basin_tensor_new(&copy, BASIN_I32, tensor->shape, &error) ||
+                   basin_tensor_convert(&copy, tensor, &error))) {
+        basin_tensor_free(&copy);
+        basin_graph_fail(c->graph, error.status, "%s", error.text);
+    }
+    return copy;
+}
+
+static const char *meta(basin_case *c, const char *key) {
+    const char *text = basin_bundle_meta(c->bundle, key);
+    if (!text) basin_graph_fail(c->graph, BASIN_BAD_FILE, "no '%s' in the metadata", key);
+    return text;
+}
+
+static double meta_number(basin_case *c, const char *key) {
+    const char *text = meta(c, key);
+    char *end = NULL;
+    double value = text ? strtod(text, &end) : 0;
+    if (text && (!strcmp(text, "true") || !strcmp(text, "false"))) return *text == 't';
+    if (text && (end == text || *end))
+        basin_graph_fail(c->graph, BASIN_BAD_FILE, "metadata '%s' is '%s'; expected a number", key,
+                         text);
+    return value;
+}
+
+static bool meta_flag(basin_case *c, const char *key) { return meta_number(c, key) != 0; }
+
+/* A string of the metadata, which are JSON, unquoted into `text`. */
+static const char *meta_word(basin_case *c, const char *key, char text[BASIN_CASE_WORD]) {
+    const char *value = meta(c, key);
+    *text = 0;
+    if (!value) return text;
+    if (*value == '"') value++;
+    snprintf(text, BASIN_CASE_WORD, "%.*s", (int)strcspn(value, "\""), value);
+    return text;
+}
+
+/* A state with the shape and the numbers of "in.NAME", not differentiated by. */
+static basin_expr in_input(basin_case *c, const char *name, int rank) {
+    const basin_tensor *tensor = in_tensor(c, name, rank);
+    basin_error error;
+    if (!tensor) return NULL;
+    if (basin_store_write(c->store, name, tensor, &error))
+        return basin_graph_fail(c->graph, error.status, "%s", error.text);
+    return basin_state(c->graph, name, tensor->shape);
+}
+
+/* The same as a parameter, once for each name. */
+static basin_expr in_parameter(basin_case *c, const char *name) {
+    const basin_tensor *tensor = in_tensor(c, name, -1);
+    if (!tensor) return NULL;
+    for (size_t i = 0; i < c->params.count; i++)
+        if (!strcmp(basin_expr_name(c->params.param[i].state), name))
+            return c->params.param[i].state;
+    return basin_param_add(&c->params, "", name, tensor->shape, (basin_init){0});
+}
+
+/* The integers of "in.NAME" [n], from 0 to count - 1. */
+static basin_expr in_index(basin_case *c, const char *name, int64_t count) {
+    basin_tensor number = in_integers(c, name, 1);
+    basin_expr index = NULL;
+    const int32_t *value = number.data;
+    for (int64_t i = 0; value && i < number.shape.dim[0]; i++)
+        if (value[i] < 0 || value[i] >= count)
+            basin_graph_fail(c->graph, BASIN_BAD_VALUE, "in.%s has %d; expected 0 to %lld", name,
+                             value[i], (long long)count - 1);
+    if (value && !basin_graph_error(c->graph)) index = basin_constant(c->graph, &number);
+    basin_tensor_free(&number);
+    return index;
+}
+
+static basin_expr constant_of(basin_case *c, const int32_t *number, int64_t count) {
+    basin_tensor tensor = basin_tensor_view(number, BASIN_I32, BASIN_SHAPE(count));
+    return basin_constant(c->graph, &tensor);
+}
+
+/* A list of pairs among tokens, from edges [count, 2], and its constants; free the list. */
+static basin_pattern pairs_of(basin_case *c, basin_pairs *p, int64_t tokens, const int32_t *edge,
+                              int64_t count, int flags) {
+    basin_error error;
+    *p = (basin_pairs){0};
+    if (basin_graph_error(c->graph)) return BASIN_ALL_PAIRS;
+    if (basin_pairs_new(p, tokens, tokens, edge, count, flags, &error)) {
+        basin_graph_fail(c->graph, error.status, "%s", error.text);
+        return BASIN_ALL_PAIRS;
+    }
+    return (basin_pattern){.row = constant_of(c, p->row, tokens + 1),
+                           .key = constant_of(c, p->key, p->pairs),
+                           .column = constant_of(c, p->column, tokens + 1),
+                           .query = constant_of(c, p->query, p->pairs),
+                           .pair = constant_of(c, p->pair, p->pairs)};
+}
+
+/* The expression that must equal the tensor NAME, "out." or "grad." included. */
+__attribute__((format(printf, 3, 4))) static void add_output(basin_case *c, basin_expr value,
+                                                             const char *format, ...) {
+    if (!value) return;
+    if (!BASIN_RESERVE(&c->output, &c->output_room, c->outputs + 1)) {
+        fail_memory(c);
+        return;
+    }
+    basin_case_output *output = &c->output[c->outputs++];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(output->name, sizeof output->name, format, args);
+    va_end(args);
+    output->value = value;
+    *output->beside = 0;
+}
+
+/* The same for a result that the oracle made as a difference of two larger numbers, and whose
+ * digits end where theirs do: its error is relative to the tensor BESIDE where that is larger. */
+static void add_difference(basin_case *c, basin_expr value, const char *name, const char *beside) {
+    size_t before = c->outputs;
+    add_output(c, value, "%s", name);
+    if (c->outputs == before) return;
+    basin_case_output *output = &c->output[before];
+    snprintf(output->beside, sizeof output->beside, "%s", beside);
+}
+
+/* "out.loss", and its gradients by every parameter and by `x` ("grad.x0") if not NULL. */
+static void add_loss(basin_case *c, basin_expr loss, basin_expr x) {
+    size_t count = c->params.count;
+    basin_expr from[count + 1], gradient[count + 1];
+    add_output(c, loss, "out.loss");
+    for (size_t i = 0; i < count; i++) from[i] = c->params.param[i].state;
+    from[count] = x;
+    basin_vjp(gradient, loss, NULL, from, (int)count + (x != NULL));
+    for (size_t i = 0; i < count + (x != NULL); i++)
+        add_output(c, gradient[i], "grad.%s", basin_expr_name(from[i]));
+}
+
+static void read_hopfield(basin_case *c, basin_block_config *block) {
+    char kind[BASIN_CASE_WORD];
+    meta_word(c, "kind", kind);
+    if (!strcmp(kind, "softmax")) {
+        block->hopfield = BASIN_HOPFIELD_SOFTMAX;
+    } else if (!strncmp(kind, "power", 5)) {
+        block->hopfield = BASIN_HOPFIELD_POWER;
+        block->power = strtod(kind + 5, NULL);
+    } else if (strcmp(kind, "relu") != 0) {
+        basin_graph_fail(c->graph, BASIN_BAD_FILE, "kind '%s'; expected relu, powerN or softmax",
+                         kind);
+    }
+}
+
+static basin_block_config read_block(basin_case *c, const char *prefix) {
+    char wk[96], xi[96];
+    snprintf(wk, sizeof wk, "%swk", prefix);
+    snprintf(xi, sizeof xi, "%sxi", prefix);
+    basin_block_config block = {.heads = in_dim(c, wk, 3, 0),
+                                .head_dim = in_dim(c, wk, 3, 1),
+                                .dim = in_dim(c, wk, 3, 2),
+                                .memories = in_dim(c, xi, 2, 0),
+                                .epsilon = meta_number(c, "eps"),
+                                .learn_beta = true};
+    read_hopfield(c, &block);
+    return block;
+}
+
+static int read_steps(basin_case *c) {
+    double steps = meta_number(c, "steps");
+    if (!(steps >= 0 && steps <= MAX_STEPS)) {
+        basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g steps; expected 0 to %d", steps, MAX_STEPS);
+        steps = 0;
+    }
+    return (int)steps;
+}
+
+static basin_descent_spec read_descent(basin_case *c) {
+    return (basin_descent_spec){
+        .steps = read_steps(c), .alpha = meta_number(c, "alpha"), .recompute = c->recompute};
+}
+
+/* Energies [steps + 1, 2] (with a batch [B, steps + 1, 2]) of a trace, zero for an absent term. */
+static basin_expr energies_of(basin_case *c, const basin_block_config *block,
+                              const basin_expr *trace, int steps, int64_t batch) {
+    basin_expr row[2 * (size_t)(steps + 1)];
+    basin_shape one = batch ? BASIN_SHAPE(batch, 1) : BASIN_SHAPE(1);
+    int axis = batch ? 1 : 0;
+    for (int t = 0, at = 0; t <= steps; t++)
+        for (int part = 0; part < 2; part++) {
+            bool absent = part ? block->no_hopfield : block->no_attention;
+            row[2 * t + part] =
+                absent ? basin_full(c->graph, one, 0) : basin_reshape(trace[at++], one);
+        }
+    basin_expr all = basin_concat(row, 2 * (steps + 1), axis);
+    return basin_reshape(all, batch ? BASIN_SHAPE(batch, steps + 1, 2) : BASIN_SHAPE(steps + 1, 2));
+}
 
 /* ---- models of the zoo, by the rows of its table: each tensor and setting is read from the file,
  * under the name that it has there ---- */
@@ -67,9 +296,9 @@ static bool read_value(specimen *s, const char *name, const char *other,
     if (row && row->role == BASIN_ZOO_EDGES)
         value.data = data;
     else if (data && row->role == BASIN_ZOO_PARAMETER)
-        value.expr = basin_case_parameter(s->c, full + 3);
+        value.expr = in_parameter(s->c, full + 3);
     else if (data)
-        value.expr = basin_case_input_add(s->c, full + 3, -1);
+        value.expr = in_input(s->c, full + 3, -1);
     else if (text && *text != '"')
         value.number = strcmp(text, "true") ? strtod(text, NULL) : 1;
     else if (text) {
@@ -123,15 +352,15 @@ static const basin_zoo *built_with(const specimen *s, const char *name, const ch
 
 /* Half the squared distance to the target. */
 static basin_expr loss_of(basin_case *c, basin_expr end) {
-    basin_expr apart = basin_sub(end, basin_case_input_add(c, "target", -1));
+    basin_expr apart = basin_sub(end, in_input(c, "target", -1));
     return basin_scale(basin_sum_all(basin_square(apart)), 0.5);
 }
 
 /* The end, and the loss with its gradients. */
 static basin_expr finish(basin_case *c, basin_expr end, basin_expr x) {
     basin_expr loss = loss_of(c, end);
-    basin_case_output_add(c, end, "out.xT");
-    basin_case_loss(c, loss, x);
+    add_output(c, end, "out.xT");
+    add_loss(c, loss, x);
     return loss;
 }
 
@@ -148,7 +377,7 @@ static basin_expr descend(const basin_case *c, const basin_zoo *zoo, basin_expr 
 
 /* The sums of energies over their rows, [steps + 1]; or by term, [steps + 1, terms]. */
 static void add_energies(basin_case *c, basin_expr *trace, int terms, int steps, bool by_term) {
-    basin_expr total[BASIN_CASE_STEPS + 1];
+    basin_expr total[MAX_STEPS + 1];
     for (int t = 0; t <= steps; t++)
         for (int p = 0; p < terms; p++) {
             basin_expr *one = &trace[t * terms + p];
@@ -159,7 +388,7 @@ static void add_energies(basin_case *c, basin_expr *trace, int terms, int steps,
     if (by_term)
         all = basin_reshape(basin_stack(trace, (steps + 1) * terms, 0),
                             BASIN_SHAPE(steps + 1, terms));
-    basin_case_output_add(c, all, "out.energy");
+    add_output(c, all, "out.energy");
 }
 
 /* ---- models whose energies are summed, with their outputs by name ---- */
@@ -174,8 +403,8 @@ static const struct {
                {"out.supportT", "support", true, false}};
 
 static void add_descent(basin_case *c, specimen *s, bool by_term) {
-    basin_expr trace[3 * (BASIN_CASE_STEPS + 1)];
-    int steps = basin_case_steps(c);
+    basin_expr trace[3 * (MAX_STEPS + 1)];
+    int steps = read_steps(c);
     basin_expr end = descend(c, s->zoo, s->x, steps, trace);
     if (!end) return;
     add_energies(c, trace, s->zoo->energy.terms, steps, by_term);
@@ -183,8 +412,7 @@ static void add_descent(basin_case *c, specimen *s, bool by_term) {
         const char *names = s->model->kind->outputs;
         if (!names || !strstr(names, outputs[i].output)) continue;
         basin_expr value = basin_zoo_output(s->zoo, outputs[i].output, outputs[i].end ? end : s->x);
-        basin_case_output_add(c, outputs[i].sum ? basin_sum_all(value) : value, "%s",
-                              outputs[i].name);
+        add_output(c, outputs[i].sum ? basin_sum_all(value) : value, "%s", outputs[i].name);
     }
     finish(c, end, s->start);
 }
@@ -202,8 +430,8 @@ static basin_expr term_force(const basin_energy *energy, basin_expr g, int term)
 /* The tokens at the end. Energies are the terms of `count` models at the tokens of every step,
  * [steps + 1, 2 count], or by token [steps + 1, N, 2 count]. */
 static basin_expr add_terms(basin_case *c, specimen *s, const basin_zoo *const *model, int count) {
-    basin_expr row[4 * (BASIN_CASE_STEPS + 1)], x = s->x;
-    int steps = basin_case_steps(c), columns = 2 * count;
+    basin_expr row[4 * (MAX_STEPS + 1)], x = s->x;
+    int steps = read_steps(c), columns = 2 * count;
     if (basin_graph_error(c->graph)) return NULL;
     for (int t = 0; t <= steps; t++) { /* what descents share is built once */
         x = descend(c, s->zoo, s->x, t, NULL);
@@ -217,11 +445,11 @@ static basin_expr add_terms(basin_case *c, specimen *s, const basin_zoo *const *
     bool tokens = basin_expr_shape(all).rank > 1;
     all = basin_reshape(all, tokens ? BASIN_SHAPE(steps + 1, columns, -1)
                                     : BASIN_SHAPE(steps + 1, columns));
-    basin_case_output_add(c, tokens ? basin_transpose(all) : all, "out.energy");
+    add_output(c, tokens ? basin_transpose(all) : all, "out.energy");
     basin_expr g = basin_energy_activation(&model[0]->energy, s->x);
-    basin_case_output_add(c, g, "out.g0");
-    basin_case_output_add(c, term_force(&model[0]->energy, g, 0), "out.force_att0");
-    basin_case_output_add(c, term_force(&model[0]->energy, g, 1), "out.force_ff0");
+    add_output(c, g, "out.g0");
+    add_output(c, term_force(&model[0]->energy, g, 0), "out.force_att0");
+    add_output(c, term_force(&model[0]->energy, g, 1), "out.force_ff0");
     return x;
 }
 
@@ -234,26 +462,25 @@ static void nrgpt(basin_case *c, specimen *s) { finish(c, add_nrgpt(c, s), s->st
 
 /* x W' + b of parameters by name. */
 static basin_expr affine(basin_case *c, basin_expr x, const char *weight, const char *bias) {
-    basin_expr w = basin_case_parameter(c, weight), b = basin_case_parameter(c, bias);
+    basin_expr w = in_parameter(c, weight), b = in_parameter(c, bias);
     return basin_add(basin_matmul_t(x, false, w, true), b);
 }
 
 static basin_expr norm(basin_case *c, basin_expr x, const char *gain, const char *bias) {
-    basin_expr a = basin_case_parameter(c, gain), b = basin_case_parameter(c, bias);
+    basin_expr a = in_parameter(c, gain), b = in_parameter(c, bias);
     basin_expr zero = basin_full(c->graph, basin_expr_shape(b), 0);
     basin_expr one = basin_scalar(c->graph, 1);
-    return basin_add(basin_mul(basin_layernorm(x, one, zero, basin_case_number(c, "eps")), a), b);
+    return basin_add(basin_mul(basin_layernorm(x, one, zero, meta_number(c, "eps")), a), b);
 }
 
 static void language_model(basin_case *c, specimen *s) {
-    int64_t words = basin_case_dim(c, "tok", 2, 0);
-    basin_expr ids = basin_case_index(c, "ids", words), label = basin_case_index(c, "label", words);
-    s->x = basin_add(basin_take(basin_case_parameter(c, "tok"), 0, ids),
-                     basin_case_parameter(c, "pos"));
+    int64_t words = in_dim(c, "tok", 2, 0);
+    basin_expr ids = in_index(c, "ids", words), label = in_index(c, "label", words);
+    s->x = basin_add(basin_take(in_parameter(c, "tok"), 0, ids), in_parameter(c, "pos"));
     basin_expr end = add_nrgpt(c, s);
     basin_expr logits = affine(c, norm(c, end, "lnf_w", "lnf_b"), "head_w", "head_b");
-    basin_case_output_add(c, logits, "out.logits");
-    basin_case_loss(c, basin_mean_all(basin_cross_entropy_labels(logits, label)), NULL);
+    add_output(c, logits, "out.logits");
+    add_loss(c, basin_mean_all(basin_cross_entropy_labels(logits, label)), NULL);
 }
 
 static void hyperset(basin_case *c, specimen *s) {
@@ -263,18 +490,18 @@ static void hyperset(basin_case *c, specimen *s) {
     const basin_zoo *exact = built_with(s, s->model->kind->exact, NULL, 0);
     if (!exact) return;
     basin_expr down = basin_energy_force(&exact->energy, s->x);
-    basin_case_output_add(c, basin_neg(down), "out.true_gradient0");
+    add_output(c, basin_neg(down), "out.true_gradient0");
     finish(c, end, s->start);
 }
 
 /* ---- CRATE: blocks one after the other ---- */
 
 static void crate(basin_case *c) {
-    basin_expr x = basin_case_input_add(c, "x0", 2), end = x, row[BASIN_CASE_STEPS];
-    int blocks = (int)basin_case_number(c, "blocks");
-    if (blocks < 1 || blocks > BASIN_CASE_STEPS)
+    basin_expr x = in_input(c, "x0", 2), end = x, row[MAX_STEPS];
+    int blocks = (int)meta_number(c, "blocks");
+    if (blocks < 1 || blocks > MAX_STEPS)
         basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%d blocks; expected 1 to %d", blocks,
-                         BASIN_CASE_STEPS);
+                         MAX_STEPS);
     for (int i = 0; i < blocks && !basin_graph_error(c->graph); i++) {
         char prefix[BASIN_CASE_WORD];
         specimen block = specimen_of(c, "crate");
@@ -290,7 +517,7 @@ static void crate(basin_case *c) {
         row[i] = basin_stack(both, 2, 0);
     }
     if (basin_graph_error(c->graph)) return;
-    basin_case_output_add(c, basin_stack(row, blocks, 0), "out.energy");
+    add_output(c, basin_stack(row, blocks, 0), "out.energy");
     finish(c, end, x);
 }
 
@@ -298,7 +525,7 @@ static void crate(basin_case *c) {
 
 /* Heads [H, rows, Y] of rows through a norm and a linear map. */
 static basin_expr heads_of(basin_case *c, basin_expr a, const char *const name[4]) {
-    int64_t heads = (int64_t)basin_case_number(c, "heads"), rows = basin_expr_shape(a).dim[0];
+    int64_t heads = (int64_t)meta_number(c, "heads"), rows = basin_expr_shape(a).dim[0];
     basin_expr y = affine(c, norm(c, a, name[0], name[1]), name[2], name[3]);
     return basin_permute(basin_reshape(y, BASIN_SHAPE(rows, heads, -1)), (int[]){1, 0, 2});
 }
@@ -307,14 +534,14 @@ static void hopfield_layer(basin_case *c) {
     static const char *const name[3][4] = {{"state_gain", "state_bias", "wq", "bq"},
                                            {"stored_gain", "stored_bias", "wk", "bk"},
                                            {"value_gain", "value_bias", "wv", "bv"}};
-    basin_expr trace[BASIN_CASE_STEPS + 1];
+    basin_expr trace[MAX_STEPS + 1];
     specimen s = specimen_of(c, "hopfield");
-    int steps = basin_case_steps(c);
-    basin_expr x = basin_case_input_add(c, "x0", 2), y = basin_case_parameter(c, "y");
+    int steps = read_steps(c);
+    basin_expr x = in_input(c, "x0", 2), y = in_parameter(c, "y");
     basin_expr q = heads_of(c, x, name[0]), k = heads_of(c, y, name[1]);
     set(&s, (basin_zoo_value){.name = "xi", .expr = k});
     set(&s, (basin_zoo_value){.name = "x0", .expr = q});
-    set(&s, (basin_zoo_value){.name = "beta", .number = basin_case_number(c, "beta")});
+    set(&s, (basin_zoo_value){.name = "beta", .number = meta_number(c, "beta")});
     specimen_build(&s);
     if (!s.zoo) return;
     q = descend(c, s.zoo, q, steps, trace);
@@ -344,10 +571,9 @@ static basin_expr ebt_loss(const basin_case *c, const basin_zoo *zoo, basin_expr
 
 static void ebt(basin_case *c, specimen *s) {
     enum { MAX = 8 };
-    basin_expr trace[BASIN_CASE_STEPS], other[BASIN_CASE_STEPS], from[MAX], gradient[MAX];
-    basin_expr y = s->start, free_y = y,
-               label = basin_case_index(c, "label", basin_case_dim(c, "e", 2, 1));
-    int steps = basin_case_steps(c), count = 0;
+    basin_expr trace[MAX_STEPS], other[MAX_STEPS], from[MAX], gradient[MAX];
+    basin_expr y = s->start, free_y = y, label = in_index(c, "label", in_dim(c, "e", 2, 1));
+    int steps = read_steps(c), count = 0;
     for (int i = 0; i < s->values && count < MAX; i++)
         if (s->value[i].expr) from[count++] = s->value[i].expr;
     if (!y || steps < 1 || basin_graph_error(c->graph)) return;
@@ -355,10 +581,10 @@ static void ebt(basin_case *c, specimen *s) {
     basin_vjp(gradient, ebt_loss(c, s->zoo, &free_y, label, steps, false, other), NULL, from,
               count);
     for (int i = 0; i < count; i++)
-        basin_case_output_add(c, gradient[i], "gradfull.%s", basin_expr_name(from[i]));
-    basin_case_output_add(c, y, "out.yT");
-    basin_case_output_add(c, basin_stack(trace, steps, 0), "out.energy");
-    basin_case_loss(c, loss, NULL);
+        add_output(c, gradient[i], "gradfull.%s", basin_expr_name(from[i]));
+    add_output(c, y, "out.yT");
+    add_output(c, basin_stack(trace, steps, 0), "out.energy");
+    add_loss(c, loss, NULL);
 }
 
 /* ---- fixed points ---- */
@@ -382,25 +608,25 @@ static basin_expr by_tokens(const void *inner, basin_expr x) {
 
 static void implicit(basin_case *c) {
     basin_block block;
-    basin_expr u = basin_case_parameter(c, "u");
-    basin_block_config config = basin_case_block(c, "");
+    basin_expr u = in_parameter(c, "u");
+    basin_block_config config = read_block(c, "");
     if (!u || basin_block_declare(&block, &c->params, "", &config)) return;
     basin_block_bound bound = {.block = &block, .pattern = &BASIN_OTHER_PAIRS};
     const basin_energy inner = basin_block_energy(&bound);
     const basin_energy whole = {BASIN_TERMS({"held", by_tokens, &inner})};
-    const basin_energy *energy = basin_case_flag(c, "minimum") ? &whole : &inner;
+    const basin_energy *energy = meta_flag(c, "minimum") ? &whole : &inner;
     basin_expr x = fixed_point(c, energy, u);
     basin_expr loss = loss_of(c, x);
     if (!x || !loss) return;
     basin_expr at = basin_variable(x);
     basin_expr force = basin_energy_force(energy, basin_energy_activation(energy, at));
     basin_expr residual = basin_sub(basin_sub(at, u), force);
-    basin_case_output_add(c, x, "out.x");
-    basin_case_output_add(c, basin_reshape(by_tokens(&inner, x), BASIN_SHAPE(1)), "out.energy");
-    basin_case_output_add(c, basin_jacobian(residual, at), "out.jacobian");
-    basin_case_difference_add(c, basin_max(basin_abs(residual), 0, basin_expr_shape(residual).rank),
-                              "out.residual", "out.x");
-    basin_case_loss(c, loss, NULL);
+    add_output(c, x, "out.x");
+    add_output(c, basin_reshape(by_tokens(&inner, x), BASIN_SHAPE(1)), "out.energy");
+    add_output(c, basin_jacobian(residual, at), "out.jacobian");
+    add_difference(c, basin_max(basin_abs(residual), 0, basin_expr_shape(residual).rank),
+                   "out.residual", "out.x");
+    add_loss(c, loss, NULL);
 }
 
 /* ---- equilibrium propagation ---- */
@@ -419,39 +645,39 @@ static void add_estimates(basin_case *c, const basin_energy *energy, basin_expr 
     basin_expr gap = basin_sub(basin_mean_all(a), basin_mean_all(b));
     for (size_t i = 0; i < c->params.count; i++) {
         basin_expr p = c->params.param[i].state;
-        basin_case_output_add(c, basin_scale(basin_grad(gap, p), 1 / by), "out.%s.%s", name,
-                              basin_expr_name(p));
+        add_output(c, basin_scale(basin_grad(gap, p), 1 / by), "out.%s.%s", name,
+                   basin_expr_name(p));
     }
 }
 
 static void eqprop(basin_case *c, specimen *s) {
     static const char *const name[] = {"out.free", "out.nudged", "out.nudged_minus"};
-    const double nudge = basin_case_number(c, "nudge"), sign[] = {0, 1, -1};
-    int64_t units = basin_case_dim(c, "b0", 1, 0), last = basin_case_dim(c, "b1", 1, 0);
-    basin_shape shape = BASIN_SHAPE(basin_case_dim(c, "x", 2, 0), units + last);
+    const double nudge = meta_number(c, "nudge"), sign[] = {0, 1, -1};
+    int64_t units = in_dim(c, "b0", 1, 0), last = in_dim(c, "b1", 1, 0);
+    basin_shape shape = BASIN_SHAPE(in_dim(c, "x", 2, 0), units + last);
     basin_expr end[3];
     for (int i = 0; i < 3; i++) {
         const basin_zoo *model = built_with(s, "nudge", NULL, sign[i] * nudge);
         if (!model) return;
         basin_energy energy = {BASIN_TERMS({"layers", without_pull, &model->energy})};
         end[i] = fixed_point(c, &energy, basin_full(c->graph, shape, 0));
-        basin_case_output_add(c, end[i], "%s", name[i]);
+        add_output(c, end[i], "%s", name[i]);
     }
     const basin_zoo *model = built_with(s, "nudge", NULL, 0);
-    basin_expr target = basin_case_input_add(c, "target", 2);
+    basin_expr target = in_input(c, "target", 2);
     basin_expr gap = basin_sub(basin_slice(end[0], 1, units, last), target);
     basin_expr cost = basin_scale(basin_sum(basin_square(gap), 1, 1), 0.5);
-    basin_case_output_add(c, basin_energy_total(&model->energy, end[0]), "out.energy");
+    add_output(c, basin_energy_total(&model->energy, end[0]), "out.energy");
     add_estimates(c, &model->energy, end[1], end[0], nudge, "ep");
     add_estimates(c, &model->energy, end[1], end[2], 2 * nudge, "ep2");
-    basin_case_loss(c, basin_mean_all(cost), NULL);
+    add_loss(c, basin_mean_all(cost), NULL);
 }
 
 /* ---- block_*: the paper's block, forces, energies, gradients through the descent ---- */
 
 /* All pairs, or all but a token with itself, where `allowed` [N, N] has just these; else a list. */
 static basin_pattern read_pattern(basin_case *c, int64_t n, bool self) {
-    basin_tensor allowed = basin_case_integers(c, "allowed", 2);
+    basin_tensor allowed = in_integers(c, "allowed", 2);
     basin_pattern pattern = self ? BASIN_ALL_PAIRS : BASIN_OTHER_PAIRS;
     int64_t count = 0, cells = basin_shape_count(allowed.shape);
     int32_t *edge = basin_array_new((size_t)cells, 2 * sizeof *edge), *may = allowed.data;
@@ -466,7 +692,7 @@ static basin_pattern read_pattern(basin_case *c, int64_t n, bool self) {
         }
     if (count < (self ? cells : cells - n)) {
         basin_pairs pairs;
-        pattern = basin_case_pairs(c, &pairs, n, edge, count, 0);
+        pattern = pairs_of(c, &pairs, n, edge, count, 0);
         basin_pairs_free(&pairs);
     }
     free(edge);
@@ -478,8 +704,7 @@ static basin_pattern read_pattern(basin_case *c, int64_t n, bool self) {
 static void add_forces(basin_case *c, const basin_energy *energy, basin_expr g) {
     for (int p = 0; p < energy->terms; p++) {
         bool attention = energy->term[p].name[0] == 'a';
-        basin_case_output_add(c, term_force(energy, g, p), "out.force_%s0",
-                              attention ? "att" : "hn");
+        add_output(c, term_force(energy, g, p), "out.force_%s0", attention ? "att" : "hn");
     }
 }
 
@@ -488,37 +713,37 @@ static void add_block_descent(basin_case *c, const basin_block *block, const bas
     basin_block_graph_inputs inputs = {.facts = facts};
     basin_block_bound bound = {.block = block, .pattern = pattern, .graph = &inputs};
     basin_energy energy = basin_block_energy(&bound);
-    basin_descent_spec spec = basin_case_descent(c);
+    basin_descent_spec spec = read_descent(c);
     basin_expr trace[(size_t)((spec.steps + 1) * energy.terms)];
     basin_expr g = basin_energy_activation(&energy, x);
-    basin_case_output_add(c, g, "out.g0");
+    add_output(c, g, "out.g0");
     add_forces(c, &energy, g);
     basin_expr end = basin_descend(&energy, x, &spec, trace);
-    basin_expr energies = basin_case_energies(c, &block->config, trace, spec.steps, 0);
-    basin_case_output_add(c, energies, "out.energy");
+    basin_expr energies = energies_of(c, &block->config, trace, spec.steps, 0);
+    add_output(c, energies, "out.energy");
     basin_expr loss = finish(c, end, x);
-    if (facts) basin_case_output_add(c, basin_grad(loss, facts), "grad.facts");
+    if (facts) add_output(c, basin_grad(loss, facts), "grad.facts");
 }
 
 static void build_block(basin_case *c) {
     basin_block block;
-    basin_block_config config = basin_case_block(c, "");
-    config.no_attention = !basin_case_flag(c, "attention");
-    config.no_hopfield = !basin_case_flag(c, "hopfield");
-    basin_expr x = basin_case_input_add(c, "x0", 2);
+    basin_block_config config = read_block(c, "");
+    config.no_attention = !meta_flag(c, "attention");
+    config.no_hopfield = !meta_flag(c, "hopfield");
+    basin_expr x = in_input(c, "x0", 2);
     basin_expr facts = NULL; /* of pairs, by query and then by key */
-    if (basin_bundle_find(c->bundle, "in.facts")) facts = basin_case_input_add(c, "facts", 2);
+    if (basin_bundle_find(c->bundle, "in.facts")) facts = in_input(c, "facts", 2);
     basin_block_graph extra = {.facts = facts ? basin_expr_shape(facts).dim[1] : 0};
     config.graph = &extra;
     if (!x) return;
     basin_pattern pattern =
-        read_pattern(c, basin_expr_shape(x).dim[0], basin_case_flag(c, "self_attention"));
+        read_pattern(c, basin_expr_shape(x).dim[0], meta_flag(c, "self_attention"));
     if (basin_graph_error(c->graph) || basin_block_declare(&block, &c->params, "", &config)) return;
     basin_lagrangian norm = {.name = "layernorm",
                              .gamma = block.gamma,
                              .delta = block.delta,
                              .epsilon = block.config.epsilon};
-    basin_case_output_add(c, basin_lagrangian_value(&norm, x, 0), "out.lagrangian0");
+    add_output(c, basin_lagrangian_value(&norm, x, 0), "out.lagrangian0");
     add_block_descent(c, &block, &pattern, x, facts);
 }
 
@@ -526,54 +751,53 @@ static void build_block(basin_case *c) {
 
 static void build_image(basin_case *c) {
     basin_image_net model;
-    basin_image_net_config config = {.tokens = basin_case_dim(c, "patches", 3, 1),
-                                     .patch = basin_case_dim(c, "patches", 3, 2),
-                                     .block = basin_case_block(c, ""),
-                                     .descent = basin_case_descent(c),
-                                     .self_attention = basin_case_flag(c, "self_attention")};
-    basin_expr patches = basin_case_input_add(c, "patches", 3);
-    basin_expr replaced = basin_case_input_add(c, "replaced", 2);
-    basin_expr occluded = basin_case_input_add(c, "occluded", 2);
+    basin_image_net_config config = {.tokens = in_dim(c, "patches", 3, 1),
+                                     .patch = in_dim(c, "patches", 3, 2),
+                                     .block = read_block(c, ""),
+                                     .descent = read_descent(c),
+                                     .self_attention = meta_flag(c, "self_attention")};
+    basin_expr patches = in_input(c, "patches", 3);
+    basin_expr replaced = in_input(c, "replaced", 2);
+    basin_expr occluded = in_input(c, "occluded", 2);
     if (basin_graph_error(c->graph) || basin_image_net_declare(&model, &c->params, &config)) return;
     int steps = config.descent.steps;
     basin_expr trace[2 * (size_t)(steps + 1)];
     basin_expr output = basin_image_net_forward(&model, patches, replaced, trace);
     basin_expr loss = basin_image_net_loss(output, patches, occluded);
-    basin_case_output_add(c, output, "out.patches");
-    basin_case_output_add(
-        c, basin_case_energies(c, &config.block, trace, steps, basin_expr_shape(patches).dim[0]),
-        "out.energy");
-    basin_case_loss(c, loss, NULL);
+    add_output(c, output, "out.patches");
+    add_output(c, energies_of(c, &config.block, trace, steps, basin_expr_shape(patches).dim[0]),
+               "out.energy");
+    add_loss(c, loss, NULL);
 }
 
 /* ---- anomaly: node anomaly detection on one graph, probabilities, loss and gradients ---- */
 
 static void build_anomaly(basin_case *c) {
     basin_anomaly model;
-    basin_anomaly_config config = {.nodes = basin_case_dim(c, "features", 2, 0),
-                                   .features = basin_case_dim(c, "features", 2, 1),
-                                   .block = basin_case_block(c, ""),
-                                   .descent = basin_case_descent(c),
+    basin_anomaly_config config = {.nodes = in_dim(c, "features", 2, 0),
+                                   .features = in_dim(c, "features", 2, 1),
+                                   .block = read_block(c, ""),
+                                   .descent = read_descent(c),
                                    .position = BASIN_POSITION_LEARNED};
-    basin_tensor edges = basin_case_integers(c, "edges", 2);
+    basin_tensor edges = in_integers(c, "edges", 2);
     basin_pairs pairs;
     if (edges.data && edges.shape.dim[1] != 2)
         basin_graph_fail(c->graph, BASIN_BAD_SHAPE, "in.edges; expected [edges, 2]");
-    basin_pattern pattern = basin_case_pairs(c, &pairs, config.nodes, edges.data,
-                                             edges.shape.dim[0], BASIN_PAIRS_BOTH_WAYS);
+    basin_pattern pattern =
+        pairs_of(c, &pairs, config.nodes, edges.data, edges.shape.dim[0], BASIN_PAIRS_BOTH_WAYS);
     basin_pairs_free(&pairs);
     basin_tensor_free(&edges);
-    basin_expr features = basin_case_input_add(c, "features", 2);
-    basin_expr label = basin_case_input_add(c, "label", 1);
-    double omega = basin_case_number(c, "omega"); /* the weight of an anomalous node */
-    basin_expr weight = basin_mul(basin_case_input_add(c, "train", 1),
-                                  basin_offset(basin_scale(label, omega - 1), 1));
+    basin_expr features = in_input(c, "features", 2);
+    basin_expr label = in_input(c, "label", 1);
+    double omega = meta_number(c, "omega"); /* the weight of an anomalous node */
+    basin_expr weight =
+        basin_mul(in_input(c, "train", 1), basin_offset(basin_scale(label, omega - 1), 1));
     if (basin_graph_error(c->graph) || basin_anomaly_declare(&model, &c->params, &config)) return;
     basin_expr logits = basin_anomaly_logits(
         &model, &(basin_anomaly_inputs){.features = features, .neighbours = &pattern});
     basin_expr loss = basin_weighted_cross_entropy(logits, label, weight);
-    basin_case_output_add(c, basin_sigmoid(logits), "out.probability");
-    basin_case_loss(c, loss, NULL);
+    add_output(c, basin_sigmoid(logits), "out.probability");
+    add_loss(c, loss, NULL);
 }
 
 /* ---- graph, graph_mixed: classification of a few graphs, each with a CLS token before its nodes
@@ -585,7 +809,7 @@ enum { MAX_GRAPHS = 10000 };
 static int32_t *list_edges(basin_case *c, int which, int64_t nodes, int64_t *count) {
     char name[BASIN_CASE_WORD];
     snprintf(name, sizeof name, "graph%d.edges", which);
-    basin_tensor edges = basin_case_integers(c, name, 2);
+    basin_tensor edges = in_integers(c, name, 2);
     const int32_t *end = edges.data;
     bool good = end && edges.shape.dim[1] == 2;
     *count = nodes + (good ? edges.shape.dim[0] : 0);
@@ -612,7 +836,7 @@ static basin_expr pair_features(basin_case *c, const basin_pairs *pairs, const i
         for (int way = 0; way < 2; way++)
             row[basin_pairs_find(pairs, edge[2 * e + way], edge[2 * e + 1 - way])] =
                 e < nodes ? 0 : (int32_t)(e - nodes + 1);
-    return row ? basin_take(rows, 0, basin_case_indices(c, row, pairs->pairs)) : NULL;
+    return row ? basin_take(rows, 0, constant_of(c, row, pairs->pairs)) : NULL;
 }
 
 /* The logits of graph `which`, [1, C]. */
@@ -622,7 +846,7 @@ static basin_expr one_graph(basin_case *c, const basin_graph_net *model, int whi
     for (int i = 0; i < 3; i++) {
         char name[BASIN_CASE_WORD];
         snprintf(name, sizeof name, "graph%d.%s", which, what[i]);
-        part[i] = basin_case_tensor(c, name, 2);
+        part[i] = in_tensor(c, name, 2);
         if (!part[i]) return NULL;
     }
     int64_t nodes = part[0]->shape.dim[0], edges;
@@ -631,8 +855,7 @@ static basin_expr one_graph(basin_case *c, const basin_graph_net *model, int whi
     for (int32_t t = 0; t <= nodes + 2 && place; t++) place[t] = t <= nodes + 1 ? t - 1 : -1;
     int32_t *edge = list_edges(c, which, nodes, &edges);
     basin_pairs pairs;
-    basin_pattern pattern =
-        basin_case_pairs(c, &pairs, nodes + 1, edge, edges, BASIN_PAIRS_BOTH_WAYS);
+    basin_pattern pattern = pairs_of(c, &pairs, nodes + 1, edge, edges, BASIN_PAIRS_BOTH_WAYS);
     basin_expr features = basin_constant(c->graph, part[2]), logits = NULL;
     if (!place) basin_graph_fail(c->graph, BASIN_NO_MEMORY, "out of memory");
     if (!basin_graph_error(c->graph)) {
@@ -640,10 +863,10 @@ static basin_expr one_graph(basin_case *c, const basin_graph_net *model, int whi
             .nodes = basin_constant(c->graph, part[0]),
             .positions = basin_constant(c->graph, part[1]),
             .edge_features = pair_features(c, &pairs, edge, edges, nodes, features),
-            .source = basin_case_indices(c, place, nodes + 1), /* token t is node t - 1 */
-            .before = basin_case_indices(c, place, nodes + 1),
-            .after = basin_case_indices(c, place + 2, nodes + 1),
-            .first = basin_case_indices(c, place + 1, 1),
+            .source = constant_of(c, place, nodes + 1), /* token t is node t - 1 */
+            .before = constant_of(c, place, nodes + 1),
+            .after = constant_of(c, place + 2, nodes + 1),
+            .first = constant_of(c, place + 1, 1),
             .pattern = pattern};
         logits = basin_graph_net_forward(model, &batch);
     }
@@ -654,27 +877,27 @@ static basin_expr one_graph(basin_case *c, const basin_graph_net *model, int whi
 
 static void build_graphs(basin_case *c) {
     basin_graph_net model;
-    basin_graph_net_config config = {.features = basin_case_dim(c, "enc_w", 2, 0),
-                                     .edge_features = basin_case_dim(c, "adj_w", 2, 0),
-                                     .positions = basin_case_dim(c, "pos_w", 2, 0),
-                                     .outputs = basin_case_dim(c, "dec_w", 2, 1),
-                                     .blocks = (int)basin_case_number(c, "blocks"),
-                                     .block = basin_case_block(c, "block0."),
-                                     .descent = basin_case_descent(c)};
-    double graphs = basin_case_number(c, "graphs"), smoothing = basin_case_number(c, "smoothing");
-    config.block.mix = basin_case_flag(c, "mixed");
+    basin_graph_net_config config = {.features = in_dim(c, "enc_w", 2, 0),
+                                     .edge_features = in_dim(c, "adj_w", 2, 0),
+                                     .positions = in_dim(c, "pos_w", 2, 0),
+                                     .outputs = in_dim(c, "dec_w", 2, 1),
+                                     .blocks = (int)meta_number(c, "blocks"),
+                                     .block = read_block(c, "block0."),
+                                     .descent = read_descent(c)};
+    double graphs = meta_number(c, "graphs"), smoothing = meta_number(c, "smoothing");
+    config.block.mix = meta_flag(c, "mixed");
     if (!(graphs >= 1 && graphs <= MAX_GRAPHS))
         basin_graph_fail(c->graph, BASIN_BAD_VALUE, "%g graphs; expected 1 to %d", graphs,
                          MAX_GRAPHS);
-    basin_expr label = basin_case_index(c, "label", config.outputs), row[MAX_GRAPHS];
+    basin_expr label = in_index(c, "label", config.outputs), row[MAX_GRAPHS];
     if (basin_graph_error(c->graph) || basin_graph_net_declare(&model, &c->params, &config)) return;
     for (int i = 0; i < (int)graphs; i++) row[i] = one_graph(c, &model, i);
     basin_expr logits = basin_concat(row, (int)graphs, 0);
     basin_expr hit = basin_take(basin_eye(c->graph, config.outputs), 0, label);
     basin_expr target = basin_offset(basin_scale(hit, 1 - smoothing), /* spread over all classes */
                                      smoothing / (double)config.outputs);
-    basin_case_output_add(c, logits, "out.logits");
-    basin_case_loss(c, basin_cross_entropy(logits, target), NULL);
+    add_output(c, logits, "out.logits");
+    add_loss(c, basin_cross_entropy(logits, target), NULL);
 }
 
 /* ---- lagrangians: each one, its activation, its energy, at a mild and a large state ---- */
@@ -684,10 +907,10 @@ static void add_outputs(basin_case *c, const basin_lagrangian *l, basin_expr x, 
     char energy[96], value[96];
     snprintf(energy, sizeof energy, "out.%s.%s.E", size, name);
     snprintf(value, sizeof value, "out.%s.%s.L", size, name);
-    basin_case_output_add(c, basin_lagrangian_value(l, x, 0), "%s", value);
-    basin_case_output_add(c, basin_lagrangian_activation(l, x), "out.%s.%s.g", size, name);
+    add_output(c, basin_lagrangian_value(l, x, 0), "%s", value);
+    add_output(c, basin_lagrangian_activation(l, x), "out.%s.%s.g", size, name);
     /* the oracle's energy is <x, g> - L, the library's a closed form without that cancellation */
-    basin_case_difference_add(c, basin_lagrangian_energy(l, x, 0), energy, value);
+    add_difference(c, basin_lagrangian_energy(l, x, 0), energy, value);
 }
 
 static void build_lagrangians(basin_case *c) {
@@ -695,12 +918,12 @@ static void build_lagrangians(basin_case *c) {
     static const char *const names[] = {"identity", "relu",      "repu4",    "exp",
                                         "rexp",     "tanh",      "sigmoid",  "softmax",
                                         "ghostmax", "layernorm", "spherical"};
-    basin_expr beta = basin_scalar(c->graph, basin_case_number(c, "beta"));
-    basin_expr gamma = basin_scalar(c->graph, basin_case_number(c, "gamma"));
-    basin_expr delta = basin_case_input_add(c, "delta", 1);
-    basin_expr mild = basin_case_input_add(c, "mild", 1);
-    basin_expr large = basin_case_input_add(c, "large", 1);
-    double epsilon = basin_case_number(c, "eps");
+    basin_expr beta = basin_scalar(c->graph, meta_number(c, "beta"));
+    basin_expr gamma = basin_scalar(c->graph, meta_number(c, "gamma"));
+    basin_expr delta = in_input(c, "delta", 1);
+    basin_expr mild = in_input(c, "mild", 1);
+    basin_expr large = in_input(c, "large", 1);
+    double epsilon = meta_number(c, "eps");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         basin_lagrangian l = {.name = names[i],
                               .beta = i == 8 ? NULL : beta,
@@ -710,7 +933,7 @@ static void build_lagrangians(basin_case *c) {
         add_outputs(c, &l, mild, "mild");
         add_outputs(c, &l, large, "large");
     }
-    basin_case_output_add(c, basin_scalar(c->graph, 0), "out.loss");
+    add_output(c, basin_scalar(c->graph, 0), "out.loss");
 }
 
 /* ---- ham: a hierarchical associative memory of three layers, with linear synapses, a bias and a
@@ -734,9 +957,9 @@ static double time_of(basin_case *c, const char *layer) {
 static void add_layers(basin_case *c, basin_ham *ham, basin_expr beta) {
     const basin_lagrangian lagrangian[LAYERS] = {
         {.name = "layernorm",
-         .gamma = basin_scalar(c->graph, basin_case_number(c, "gamma")),
-         .delta = basin_case_input_add(c, "delta", 1),
-         .epsilon = basin_case_number(c, "eps")},
+         .gamma = basin_scalar(c->graph, meta_number(c, "gamma")),
+         .delta = in_input(c, "delta", 1),
+         .epsilon = meta_number(c, "eps")},
         {.name = "softmax", .beta = beta},
         {.name = "tanh", .beta = beta},
     };
@@ -744,7 +967,7 @@ static void add_layers(basin_case *c, basin_ham *ham, basin_expr beta) {
         char state[BASIN_CASE_WORD];
         snprintf(state, sizeof state, "x.%s", names[i]);
         basin_ham_layer(ham, &(basin_layer){.name = names[i],
-                                            .shape = BASIN_SHAPE(basin_case_dim(c, state, 1, 0)),
+                                            .shape = BASIN_SHAPE(in_dim(c, state, 1, 0)),
                                             .lagrangian = lagrangian[i],
                                             .tau = time_of(c, names[i])});
     }
@@ -757,14 +980,14 @@ static void add_synapses(basin_case *c, basin_ham *ham, basin_expr beta) {
         {.name = "bias", .kind = BASIN_SYNAPSE_BIAS},
         {.name = "memory",
          .kind = BASIN_SYNAPSE_MEMORY,
-         .units = basin_case_dim(c, "xi", 2, 0),
+         .units = in_dim(c, "xi", 2, 0),
          .hidden = {.name = "softmax", .beta = beta}},
     };
     static const char *const layers[] = {"v, h", "h, c", "c", "v"};
     static const char *const parameter[][2] = {
         {"vh.w", "W_vh"}, {"hc.w", "W_hc"}, {"bias.b", "b_c"}, {"memory.xi", "xi"}};
     for (int i = 0; i < 4; i++) {
-        basin_ham_bind(ham, parameter[i][0], basin_case_parameter(c, parameter[i][1]));
+        basin_ham_bind(ham, parameter[i][0], in_parameter(c, parameter[i][1]));
         basin_ham_synapse(ham, &synapse[i]);
         basin_ham_connect(ham, synapse[i].name, layers[i]);
     }
@@ -773,9 +996,8 @@ static void add_synapses(basin_case *c, basin_ham *ham, basin_expr beta) {
 static void add_vectors(basin_case *c, const basin_expr *value, const char *what) {
     for (int i = 0; i < LAYERS; i++)
         if (value[i])
-            basin_case_output_add(
-                c, basin_reshape(value[i], BASIN_SHAPE(basin_expr_shape(value[i]).dim[1])),
-                "out.%s.%s", what, names[i]);
+            add_output(c, basin_reshape(value[i], BASIN_SHAPE(basin_expr_shape(value[i]).dim[1])),
+                       "out.%s.%s", what, names[i]);
 }
 
 /* [steps + 1, 4]: the layers, and all connections in one. */
@@ -793,13 +1015,13 @@ static basin_expr tree(const basin_expr *trace, int terms, int steps) {
 
 static void add_network_descent(basin_case *c, basin_ham *ham) {
     basin_expr x[LAYERS] = {0}, gradient[LAYERS] = {0}, end[LAYERS] = {0};
-    basin_ham_spec spec = {.steps = basin_case_steps(c), .dt = basin_case_number(c, "dt")};
+    basin_ham_spec spec = {.steps = read_steps(c), .dt = meta_number(c, "dt")};
     int terms = 0;
     while (basin_ham_term_name(ham, terms)) terms++;
     for (int i = 0; i < LAYERS; i++) { /* a batch of one */
         char state[BASIN_CASE_WORD];
         snprintf(state, sizeof state, "x.%s", names[i]);
-        x[i] = basin_expand_dims(basin_case_input_add(c, state, 1), 0, 1);
+        x[i] = basin_expand_dims(in_input(c, state, 1), 0, 1);
     }
     if (basin_graph_error(c->graph)) return;
     basin_expr trace[(size_t)(spec.steps + 1) * (size_t)terms];
@@ -808,8 +1030,8 @@ static void add_network_descent(basin_case *c, basin_ham *ham) {
     if (basin_graph_error(c->graph)) return;
     add_vectors(c, gradient, "dEdg");
     add_vectors(c, end, "x");
-    basin_case_output_add(c, tree(trace, terms, spec.steps), "out.energy");
-    basin_case_output_add(c, basin_scalar(c->graph, 0), "out.loss");
+    add_output(c, tree(trace, terms, spec.steps), "out.energy");
+    add_output(c, basin_scalar(c->graph, 0), "out.loss");
 }
 
 static void build_ham(basin_case *c) {
@@ -818,7 +1040,7 @@ static void build_ham(basin_case *c) {
         basin_graph_fail(c->graph, BASIN_NO_MEMORY, "out of memory for a network");
         return;
     }
-    basin_expr beta = basin_scalar(c->graph, basin_case_number(c, "beta"));
+    basin_expr beta = basin_scalar(c->graph, meta_number(c, "beta"));
     add_layers(c, ham, beta);
     add_synapses(c, ham, beta);
     if (!basin_graph_error(c->graph)) add_network_descent(c, ham);
@@ -864,9 +1086,11 @@ static const struct {
     {"ham", NULL, NULL, build_ham},
 };
 
-void basin_case_build(basin_case *c, const char *name) {
+void basin_case_build(basin_case *c) {
+    const char *name = meta_word(c, "case", c->name);
     size_t i = 0, count = sizeof rows / sizeof *rows;
     while (i < count && strncmp(name, rows[i].prefix, strlen(rows[i].prefix)) != 0) i++;
+    if (basin_graph_error(c->graph)) return;
     if (i == count) {
         basin_graph_fail(c->graph, BASIN_UNSUPPORTED, "unknown case '%s'", name);
     } else if (rows[i].build) {
