@@ -19,7 +19,7 @@ SOURCES      = find src include tests bench examples paper -name '*.[ch]' -o -na
 
 .PHONY: all help deps test test-slow demo paper bench bench-rivals install sanitize coverage valgrind \
         sanitize-clang fuzz tidy format format-check abi words gates docs site explorer dist static deb clean wheel test-python test-wheel \
-        clang musl arm64 ubuntu debian
+        clang musl arm64 ubuntu debian release-check
 
 all:
 	@scripts/build $(BUILD) product $(OPTIONS)
@@ -45,6 +45,7 @@ help:
 	@echo "  make abi         describes the engine's ABI anew, in abi/libbasin.abi; the test abi compares"
 	@echo "  make gates       all that a change must pass: test, test-python, format-check, tidy, sanitize,"
 	@echo "                   coverage; by turns sanitize-clang, deb, static, test-wheel"
+	@echo "  make release-check  all that is promised, in hours, with a table of times; ONLY=NAME,NAME"
 	@echo "  make wheel       the Python package, in dist/"
 	@echo "  make test-python the tests of the Python package, over the libraries of $(BUILD)"
 	@echo "  make test-wheel  the same over the wheel, installed into an environment of its own"
@@ -159,6 +160,10 @@ words:
 gates:
 	@.ci/run
 
+# ONLY=NAME,NAME: these; scripts/release-check --list has the names.
+release-check:
+	@scripts/release-check $(if $(ONLY),--only $(ONLY))
+
 docs:
 	$(INSTALL_DEPS) build docs
 	@scripts/build $(BUILD) docs $(OPTIONS)
@@ -212,5 +217,5 @@ ubuntu debian:
 
 clean:
 	rm -rf $(BUILD) build-sanitize build-sanitize-clang build-coverage build-valgrind build-fuzz build-tidy build-static \
-	    build-deb build-bare build-python build-clang build-musl build-arm64 build-ubuntu build-debian \
+	    build-deb build-bare build-python build-clang build-musl build-arm64 build-ubuntu build-debian build-release \
 	    dist
