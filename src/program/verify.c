@@ -142,6 +142,7 @@ void basin_verify_name_file(basin_error *error, const char *path) {
 }
 
 static basin_status run_case(verification *v, basin_case *c, const char *path, basin_error *error) {
+    char text[400];
     if (!c->graph) return basin_fail_memory(error, "a case");
     basin_params_begin(&c->params, c->graph);
     BASIN_TRY(basin_store_new(&c->store, c->backend, error));
@@ -149,6 +150,9 @@ static basin_status run_case(verification *v, basin_case *c, const char *path, b
     BASIN_TRY(basin_graph_check(c->graph, error));
     BASIN_TRY(plan_new(c, error));
     BASIN_TRY(compute(c, error));
+    basin_convergence found = basin_convergence_of(c->store);
+    if (basin_convergence_describe(text, sizeof text, &found))
+        basin_say("basin: note: %s: %s", path, text);
     return compare(v, c, path, error);
 }
 
