@@ -255,8 +255,8 @@ typedef struct basin_train_task basin_train_task;
     X("anomaly", "Networks: find the anomalous nodes") \
     X("node", "Networks: classes of nodes") \
     X("graph", "Sets of graphs: classes and values") \
-    X("zoo", "Published models, and whether their updates go down their energies") \
-    X("data", "Data of networks: fetch, convert, inspect, generate") \
+    X("zoo", "Published models, and whether their updates descend their energies") \
+    X("data", "Data of networks: fetch, convert, inspect, cut into parts") \
     X("", "Files, checks, measurements")
 /* clang-format on */
 #define BASIN_COMMAND_DECLARE(name) extern const basin_command basin_command_##name;

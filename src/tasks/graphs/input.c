@@ -258,7 +258,7 @@ static void add_rows(uint64_t *hash, const void *data, int64_t first, int64_t en
                                  4 * (size_t)((end - first) * columns));
 }
 
-/* Of what is to be learnt of a graph. */
+/* Adds the target of a graph. */
 static void add_target(uint64_t *hash, const basin_graphset *s, int64_t graph) {
     bool nodes = s->task == BASIN_GRAPHS_NODE_CLASSES;
     int64_t first = nodes ? s->node_start[graph] : graph;

@@ -12,7 +12,7 @@ static basin_status check(const basin_nodes_settings *s, basin_error *error) {
     if (basin_facts_bias(s))
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "facts %s with a graph in parts, where edges that lead to other parts "
-                          "have no energy of their own; needs a model with facts features or none",
+                          "have no energy; needs a model with facts features or none",
                           s->facts);
     if (!placed && (basin_choice_is(s->sampling, "auto") || basin_choice_is(s->sampling, "full")))
         return BASIN_OK;

@@ -78,7 +78,7 @@ typedef struct basin_setting_entry {
       .needs = "arch=et|vit|albert|hyperset form=energy|published implicit=off")                   \
     X(REAL, alpha, "X", 0, 1e6, "Size of a step of the descent.", .needs = BASIN_NEEDS_DESCENT)    \
     X(SWITCH, implicit,                                                                            \
-      "Instead of `steps` steps, descend to a fixed point, pulled to where the tokens began; "     \
+      "Instead of `steps` steps, descend to a fixed point, held near the initial tokens; "         \
       "gradients are those of that point, and training takes the memory of one step.",             \
       .absent = "off", .needs = BASIN_NEEDS_DESCENT)                                               \
     X(INTEGER, rest_steps, "T", 0, 1e6, "Maximum steps to the fixed point; 0: 500.",               \
@@ -144,13 +144,13 @@ static inline basin_hopfield basin_hopfield_named(const char *name) {
       "Learning rate of the first step; -1: 0, or without warm-up the highest.", .absent = "-1",   \
       .needs = "warmup!=0")                                                                        \
     X(REAL, rate_last, "RATE", -1, 1e3,                                                            \
-      "Learning rate of the last step; -1: a twentieth of the highest, or without warm-up all of " \
-      "it.",                                                                                       \
+      "Learning rate of the last step; -1: a twentieth of the highest, or without warm-up the "    \
+      "highest.",                                                                                  \
       .absent = "-1")                                                                              \
     X(REAL, decay, "X", 0, 1e3, "Weight decay.")                                                   \
     X(REAL, beta2, "X", 0, 1, "Second decay rate of AdamW, or of Lion.", .absent = "0.999",        \
       .needs = "optimiser=adamw|lion")                                                             \
-    X(REAL, clip, "NORM", 0, 1e9, "Largest norm of the gradient; 0: any.")                         \
+    X(REAL, clip, "NORM", 0, 1e9, "Maximum norm of the gradient; 0: no limit.")                    \
     X(INTEGER, seed, "N", 0, 9007199254740991.0, "Seed of all random numbers.")
 /* A run whose batches are cut into shards (common/shards/shards.h). */
 #define BASIN_SHARD_SETTINGS(X)                                                                    \

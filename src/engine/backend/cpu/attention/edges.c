@@ -694,7 +694,7 @@ static bool is_split(const pair_list *rows, pair_fragment f) {
     return f.begin > rows->start[f.node] || f.end < rows->start[f.node + 1];
 }
 
-/* Rows within one chunk are finished; of the others the state so far is kept. */
+/* Rows within one chunk are finished; the others keep their state so far. */
 static void weigh_chunk(const mixed *m, int64_t chunk) {
     const edge_run *e = &m->edges;
     for (pair_fragment f = fragment_first(&e->rows, chunk); f.begin < f.end;
