@@ -109,18 +109,19 @@ basin_status basin_packed_refuse(const void *data, size_t size, const char *path
 
 /* ---- gzip ---- */
 
-basin_status basin_gz_open(gzFile *file, const char *path, basin_error *error) {
+/* Plain files pass through. */
+static basin_status gz_open(gzFile *file, const char *path, basin_error *error) {
     int fd;
     size_t size;
     BASIN_TRY(basin_file_open(&fd, &size, path, error));
     *file = gzdopen(fd, "rb");
-    if (*file) return BASIN_OK;
+    if (*file) return gzbuffer(*file, 1 << 18), BASIN_OK;
     close(fd);
     return basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to read it", path);
 }
 
-basin_status basin_gz_read(size_t *got, void *to, size_t bytes, gzFile file, const char *path,
-                           basin_error *error) {
+static basin_status gz_read(size_t *got, void *to, size_t bytes, gzFile file, const char *path,
+                            basin_error *error) {
     int count = gzread(file, to, (unsigned)bytes), code = Z_OK;
     const char *why = gzerror(file, &code);
     *got = count > 0 ? (size_t)count : 0;
@@ -209,7 +210,7 @@ basin_status basin_packed_open(basin_packed **packed, const char *path, basin_er
         return finish(packed, open_raw(*packed, head, sizeof head, error));
     close((*packed)->fd);
     (*packed)->fd = -1;
-    return finish(packed, basin_gz_open(&(*packed)->gz, path, error));
+    return finish(packed, gz_open(&(*packed)->gz, path, error));
 }
 
 basin_status basin_packed_open_memory(basin_packed **packed, const void *data, size_t size,
@@ -226,7 +227,7 @@ basin_status basin_packed_open_memory(basin_packed **packed, const void *data, s
 static basin_status read_some(size_t *got, void *to, size_t bytes, basin_packed *packed,
                               basin_error *error) {
     *got = 0;
-    if (packed->gz) return basin_gz_read(got, to, bytes, packed->gz, packed->path, error);
+    if (packed->gz) return gz_read(got, to, bytes, packed->gz, packed->path, error);
     if (packed->archive.reader) {
         la_ssize_t count = packed->archive.archive_read_data(packed->archive.reader, to, bytes);
         *got = count > 0 ? (size_t)count : 0;

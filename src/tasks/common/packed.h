@@ -27,14 +27,6 @@ void basin_packed_close(basin_packed *packed);
 basin_status basin_packed_refuse(const void *data, size_t size, const char *path,
                                  basin_error *error);
 
-/* ---- gzip only; plain files pass through ---- */
-
-/* Opens a regular file; close it with gzclose. */
-basin_status basin_gz_open(gzFile *file, const char *path, basin_error *error);
-/* Up to `bytes`; *got is 0 at the end. A packed file that is cut off or damaged is an error. */
-basin_status basin_gz_read(size_t *got, void *to, size_t bytes, gzFile file, const char *path,
-                           basin_error *error);
-
 /* ---- pipes ---- */
 
 /* Whether `path` is "-" or names a descriptor that the process has (/dev/stdin, /dev/fd/3), as

@@ -73,20 +73,19 @@ static basin_status unpack(uint8_t **out, size_t *size, size_t limit, const char
                            basin_error *error) {
     enum { CHUNK = 1 << 20 };
     size_t capacity = 0, got = 1;
-    gzFile file;
+    basin_packed *file;
     if (!limit) limit = basin_memory_share();
     basin_status status = BASIN_OK;
-    BASIN_TRY(basin_gz_open(&file, path, error));
-    gzbuffer(file, CHUNK / 4);
+    BASIN_TRY(basin_packed_open(&file, path, error));
     for (*size = 0; got && !status; *size += got) {
         got = 0;
         status = basin_memory_check((double)*size + CHUNK, limit, path, BASIN_NO_MEMORY, error);
         if (!status && !basin_array_reserve((void **)out, &capacity, *size + CHUNK, 1))
             status = basin_fail(error, BASIN_NO_MEMORY, "%s: out of memory to unpack %zu bytes",
                                 path, *size);
-        if (!status) status = basin_gz_read(&got, *out + *size, CHUNK, file, path, error);
+        if (!status) status = basin_packed_read(&got, *out + *size, CHUNK, file, error);
     }
-    gzclose(file);
+    basin_packed_close(file);
     return status;
 }
 
