@@ -3,7 +3,7 @@
 #include "base/pairs.h"
 #include "base/sort.h"
 #include "base/states.h"
-#include "tasks/common/integrate.h"
+#include "tasks/nodes/integrate.h"
 #include "tasks/nodes/net.h"
 
 /* ---- The surroundings of some nodes side by side in one network, for gradients ---- */
@@ -213,9 +213,8 @@ static basin_status read_logits(double *logit, void *context, basin_error *error
 static double allowed(double way) { return 0.02 * fmax(fabs(way), 0.5); }
 
 static basin_status integrate(integral *g, basin_error *error) {
-    static const basin_quadrature how = {.steps = 8, allowed, .part = 0.01, .max_pieces = 240};
-    basin_lines l = {g->line, g->lines, g->plan, g->count, read_logits, g};
-    return basin_lines_integrate(g->ends, &l, &how, error);
+    basin_lines l = {g->line, g->lines, g->plan, g->count, read_logits, g, allowed};
+    return basin_lines_integrate(g->ends, &l, error);
 }
 
 /* ---- shares of features and neighbours ---- */

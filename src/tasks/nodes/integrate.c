@@ -1,5 +1,5 @@
 /* Inputs that move along straight lines, and sums of slopes there; see integrate.h. */
-#include "tasks/common/integrate.h"
+#include "tasks/nodes/integrate.h"
 #include "base/states.h"
 
 #include "base/try.h"
@@ -23,8 +23,9 @@ void basin_line_free(basin_line *line, int lines) {
     }
 }
 
-basin_status basin_lines_run(const basin_lines *l, const double *t, double *output,
-                             basin_error *error) {
+/* Runs the plan at the part t[i] of the lines of each output. */
+static basin_status run_at(const basin_lines *l, const double *t, double *output,
+                           basin_error *error) {
     for (basin_line *k = l->line; k < l->line + l->lines; k++) {
         if (!k->input) continue;
         for (int64_t o = 0; o < l->outputs; o++)
@@ -42,8 +43,12 @@ static basin_status read_slopes(const basin_lines *l, double *moves, basin_error
     for (basin_line *k = l->line; k < l->line + l->lines; k++) {
         if (!k->input) continue;
         BASIN_TRY(basin_values_read(l->plan, k->slope, k->value, BASIN_F64, error));
-        for (int64_t o = 0; o < l->outputs; o++)
-            moves[o] += basin_line_moves(k, k->value, k->start[o], k->start[o + 1]);
+        for (int64_t o = 0; o < l->outputs; o++) {
+            double sum = 0;
+            for (int64_t i = k->start[o]; i < k->start[o + 1]; i++)
+                sum += k->value[i] * basin_line_length(k, i);
+            moves[o] += sum;
+        }
     }
     return BASIN_OK;
 }
@@ -58,16 +63,18 @@ static void add_slopes(const basin_lines *l, const double *weight) {
 
 /* ---- bisection ---- */
 
-enum { POINTS = 17, MAX_DEPTH = 24, MAX_ENDS = POINTS + MAX_DEPTH };
+enum {
+    STEPS = 8,
+    POINTS = STEPS + 2, /* both ends, and the middles of the steps */
+    LAST = POINTS - 1,
+    MAX_DEPTH = 24,
+    MAX_ENDS = POINTS + MAX_DEPTH,
+    MAX_HALVED = 240,
+};
+/* What a piece may miss of its own difference, beside what is allowed of the whole. */
+static const double PART = 0.01;
 
-/* What is known of all outputs before pieces between the points are halved. */
-typedef struct bisection {
-    const basin_quadrature *how;
-    int points;
-    const double *at;      /* [points] parts, rising from 0 to 1 */
-    const double *output;  /* [points, outputs] there */
-    const double *allowed; /* [outputs]; < 0: its sums stay */
-} bisection;
+static double point(int i) { return i == 0 ? 0 : i == LAST ? 1 : (i - 0.5) / STEPS; }
 
 /* An output's pieces that are left. */
 typedef struct pieces {
@@ -78,12 +85,14 @@ typedef struct pieces {
     int halved;
 } pieces;
 
-static void begin(pieces *p, const basin_lines *l, const bisection *b, int64_t output) {
-    int points = b->allowed[output] < 0 ? 1 : b->points;
-    p->from = b->at[0], p->first = b->output[output], p->top = points - 2;
+/* With `known` [points, outputs] at the points; allowed < 0: its sums stay. */
+static void begin(pieces *p, const basin_lines *l, const double *known, double allowed,
+                  int64_t output) {
+    int points = allowed < 0 ? 1 : POINTS;
+    p->from = 0, p->first = known[output], p->top = points - 2;
     for (int i = 1; i < points; i++) {
-        p->end[points - 1 - i] = b->at[i];
-        p->last[points - 1 - i] = b->output[i * l->outputs + output];
+        p->end[points - 1 - i] = point(i);
+        p->last[points - 1 - i] = known[i * l->outputs + output];
     }
     for (basin_line *k = l->line; k < l->line + l->lines && points > 1; k++)
         if (k->input)
@@ -93,10 +102,10 @@ static void begin(pieces *p, const basin_lines *l, const bisection *b, int64_t o
 
 /* The next piece of an output that moves by `moves` along all of its lines in the middle of it:
  * taken, its length; halved, where the output is `output`, 0. */
-static double take(pieces *p, const bisection *b, double allowed, double moves, double output) {
+static double take(pieces *p, double allowed, double moves, double output) {
     double length = p->end[p->top] - p->from, way = p->last[p->top] - p->first;
-    double tolerance = allowed * (length + 1.0 / 64) + b->how->part * fabs(way);
-    if (length > 1.0 / (1 << MAX_DEPTH) && p->halved < b->how->max_pieces &&
+    double tolerance = allowed * (length + 1.0 / 64) + PART * fabs(way);
+    if (length > 1.0 / (1 << MAX_DEPTH) && p->halved < MAX_HALVED &&
         !(fabs(moves * length - way) <= tolerance)) {
         p->halved++;
         p->end[p->top + 1] = p->from + 0.5 * length;
@@ -108,12 +117,13 @@ static double take(pieces *p, const bisection *b, double allowed, double moves, 
     return length;
 }
 
-static basin_status bisect(const basin_lines *l, const bisection *b, basin_error *error) {
+static basin_status bisect(const basin_lines *l, const double *known, const double *allowed,
+                           basin_error *error) {
     int64_t n = l->outputs;
     BASIN_SCRATCH(pieces, left, n, "an explanation", error);
     BASIN_SCRATCH(double, t, 4 * n, "an explanation", error); /* [4, outputs] */
     double *output = t + n, *moves = output + n, *weight = moves + n;
-    for (int64_t i = 0; i < n; i++) begin(&left[i], l, b, i);
+    for (int64_t i = 0; i < n; i++) begin(&left[i], l, known, allowed[i], i);
     for (;;) {
         bool more = false;
         for (int64_t i = 0; i < n; i++) {
@@ -121,10 +131,10 @@ static basin_status bisect(const basin_lines *l, const bisection *b, basin_error
             if (p->top >= 0) more = true, t[i] = p->from + 0.5 * (p->end[p->top] - p->from);
         }
         if (!more) return BASIN_OK;
-        BASIN_TRY(basin_lines_run(l, t, output, error));
+        BASIN_TRY(run_at(l, t, output, error));
         BASIN_TRY(read_slopes(l, moves, error));
         for (int64_t i = 0; i < n; i++)
-            weight[i] = left[i].top < 0 ? 0 : take(&left[i], b, b->allowed[i], moves[i], output[i]);
+            weight[i] = left[i].top < 0 ? 0 : take(&left[i], allowed[i], moves[i], output[i]);
         add_slopes(l, weight);
     }
 }
@@ -134,32 +144,27 @@ static void clear_sums(const basin_lines *l) {
         if (k->input) memset(k->sum, 0, (size_t)k->cells * sizeof *k->sum);
 }
 
-basin_status basin_lines_integrate(double *ends, const basin_lines *l, const basin_quadrature *q,
-                                   basin_error *error) {
+basin_status basin_lines_integrate(double *ends, const basin_lines *l, basin_error *error) {
     int64_t n = l->outputs;
-    int points = q->steps ? q->steps + 2 : POINTS, last = points - 1;
-    double at[POINTS];
     bool more = false;
-    BASIN_SCRATCH_RAW(double, output, points *n, "an explanation", error);
+    BASIN_SCRATCH_RAW(double, output, POINTS *n, "an explanation", error);
     BASIN_SCRATCH(double, gap, n, "an explanation", error);
     BASIN_SCRATCH_RAW(double, t, 3 * n, "an explanation", error); /* [3, outputs] */
     double *moves = t + n, *weight = moves + n;
     clear_sums(l);
-    for (int p = 0; p < points; p++) {
-        bool middle = q->steps && p > 0 && p < last;
-        at[p] = middle ? (p - 0.5) / q->steps : (double)p / last;
-        for (int64_t i = 0; i < n; i++) t[i] = at[p], weight[i] = 1.0 / fmax(q->steps, 1);
-        BASIN_TRY(basin_lines_run(l, t, output + p * n, error));
-        if (!middle) continue;
+    for (int p = 0; p < POINTS; p++) {
+        for (int64_t i = 0; i < n; i++) t[i] = point(p), weight[i] = 1.0 / STEPS;
+        BASIN_TRY(run_at(l, t, output + p * n, error));
+        if (p == 0 || p == LAST) continue;
         BASIN_TRY(read_slopes(l, moves, error));
         add_slopes(l, weight);
-        for (int64_t i = 0; i < n; i++) gap[i] += moves[i] / q->steps;
+        for (int64_t i = 0; i < n; i++) gap[i] += moves[i] / STEPS;
     }
     for (int64_t i = 0; i < n; i++) {
-        ends[i] = output[i], ends[n + i] = output[last * n + i];
-        double way = ends[n + i] - ends[i], allowed = q->allowed(way);
-        gap[i] = q->steps && fabs(gap[i] - way) <= allowed ? -1 : allowed;
+        ends[i] = output[i], ends[n + i] = output[LAST * n + i];
+        double way = ends[n + i] - ends[i], allowed = l->allowed(way);
+        gap[i] = fabs(gap[i] - way) <= allowed ? -1 : allowed;
         more = more || gap[i] > 0;
     }
-    return more ? bisect(l, &(bisection){q, points, at, output, gap}, error) : BASIN_OK;
+    return more ? bisect(l, output, gap, error) : BASIN_OK;
 }
