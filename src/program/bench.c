@@ -58,7 +58,7 @@ typedef struct options {
     const char *shape, *only;
     bench_shape size;
     int64_t rounds;
-    bool recompute, calls;
+    bool calls;
 } options;
 #define OPTIONS options
 
@@ -87,8 +87,7 @@ typedef struct benchmark {
 
 static const basin_option table[] = {
     BASIN_CHOICE(shape, "shape", "paper|image-small|amazon|graph-small", .text = "paper"),
-    SIZES(SIZE) BASIN_FLAG(recompute, "recompute"),
-    BASIN_CHOICE(only, "only", "forward|training"),
+    SIZES(SIZE) BASIN_CHOICE(only, "only", "forward|training"),
     BASIN_FLAG(calls, "calls"),
     BASIN_INTEGER(rounds, "rounds", "R", 1, MAX_ROUNDS, .needs = "calls=off", .initial = 5),
     BASIN_COMPUTE_OPTIONS,
@@ -194,11 +193,10 @@ static basin_status add_images(benchmark *b, basin_error *error) {
     double flops = (double)s->steps * (2 * project + pairs + hopfield) +
                    4 * rows * (double)(s->dim * s->patch); /* encoder and decoder */
     basin_image_net model;
-    basin_image_net_config config = {
-        .tokens = s->tokens,
-        .patch = s->patch,
-        .block = block_of(s),
-        .descent = {.steps = (int)s->steps, .alpha = 0.1, .recompute = b->o->recompute}};
+    basin_image_net_config config = {.tokens = s->tokens,
+                                     .patch = s->patch,
+                                     .block = block_of(s),
+                                     .descent = {.steps = (int)s->steps, .alpha = 0.1}};
     basin_image_net_declare(&model, &b->params, &config);
     BASIN_TRY(basin_graph_check(b->graph, error));
     basin_expr patches = add_input(b, "patches", BASIN_SHAPE(s->batch, s->tokens, s->patch), 0);
@@ -230,11 +228,10 @@ static basin_status draw_graph(benchmark *b, basin_error *error) {
 static basin_status add_graphs(benchmark *b, basin_error *error) {
     const bench_shape *s = &b->shape;
     basin_anomaly model;
-    basin_anomaly_config config = {
-        .nodes = s->nodes,
-        .features = s->features,
-        .block = block_of(s),
-        .descent = {.steps = (int)s->steps, .alpha = 1, .recompute = b->o->recompute}};
+    basin_anomaly_config config = {.nodes = s->nodes,
+                                   .features = s->features,
+                                   .block = block_of(s),
+                                   .descent = {.steps = (int)s->steps, .alpha = 1}};
     BASIN_TRY(draw_graph(b, error));
     basin_anomaly_declare(&model, &b->params, &config);
     BASIN_TRY(basin_graph_check(b->graph, error));

@@ -63,11 +63,9 @@ static const basin_command *fail_unknown(const char *typed, const char *near, co
     return NULL;
 }
 
-/* Words of other tools and of earlier versions, and what to type. */
+/* Words of other tools, and what to type. */
 static const char *const other_words[][2] = {{"inpaint", "image complete"},
-                                             {"version", "--version"},
-                                             {"zoo show", "zoo list"},
-                                             {"image import", "image export"}};
+                                             {"version", "--version"}};
 
 const basin_command *basin_command_find(int *used, int count, char **word, basin_error *error) {
     char two[128];

@@ -62,17 +62,6 @@ TEST(times_graphs) {
     assert_contains(p->out, "edges/s\n");
 }
 
-TEST(recomputes) {
-    const char *line = "bench --json --batch 2 --tokens 20 --patch 6 --rounds 1 --quiet --dim 24"
-                       " --heads 2 --head-dim 8 --memories 200 --steps 10 %s";
-    double bytes[2];
-    for (int i = 0; i < 2; i++) {
-        cJSON *tree = run_json(run(state, line, i ? "--recompute" : ""));
-        bytes[i] = json_number(tree, "training_arena_bytes");
-    }
-    assert_true(bytes[1] < bytes[0] / 2);
-}
-
 TEST(rejects_absurd_shapes) {
     assert_error(run(state, "bench --quiet --batch 100000000 --tokens 100000000"), 1,
                  "x 100000000 pairs, which are too many to count");

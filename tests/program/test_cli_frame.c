@@ -210,7 +210,6 @@ TEST(rejects_wrong_usage) {
     assert_error(run(state, "xyzzy"), 2, "unknown command 'xyzzy'");
     assert_error(run(state, "train x"), 2, "expected one of 'image train', 'anomaly train'");
     assert_error(run(state, "version"), 2, "did you mean '--version'?");
-    assert_error(run(state, "zoo show x"), 2, "did you mean 'zoo list'?");
     assert_error(run(state, "help inof"), 2, "did you mean 'info'?");
     assert_error(run(state, "--frob"), 2, "--frob");
     assert_error(run(state, "info --jsno x"), 2, "did you mean '--json'?");
