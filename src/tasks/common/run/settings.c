@@ -297,11 +297,20 @@ basin_status basin_settings_load(void *values, const basin_task_settings *kind, 
 
 /* ---- presets ---- */
 
-const basin_preset_list *basin_preset_list_of(const basin_task_settings *kind) {
-    const basin_preset_list *list = kind->presets;
-    if (!list)
-        for (list = basin_presets; list->task && strcmp(list->task, kind->task) != 0;) list++;
+/* The last, which has no task, where there is none of that name. */
+static const basin_preset_list *find_task(const char *task) {
+    const basin_preset_list *list = basin_presets;
+    while (list->task && strcmp(list->task, task) != 0) list++;
     return list;
+}
+
+static const basin_preset_list *presets_of(const basin_task_settings *kind) {
+    return kind->presets ? kind->presets : find_task(kind->task);
+}
+
+const char *const *basin_settings_presets(const char *task) {
+    const basin_task_settings *kind = find_task(task)->settings;
+    return kind ? presets_of(kind)->name : NULL;
 }
 
 static bool is_path(const char *preset) {
@@ -319,7 +328,7 @@ static void clear(void *values, const basin_task_settings *kind) {
 basin_status basin_settings_preset(void *values, const basin_task_settings *kind,
                                    const char *preset, basin_error *error) {
     char list[600];
-    const basin_preset_list *all = basin_preset_list_of(kind);
+    const basin_preset_list *all = presets_of(kind);
     int i = 0;
     while (all->name[i] && strcmp(all->name[i], preset) != 0) i++;
     if (!all->name[i] && !is_path(preset)) {
@@ -359,6 +368,26 @@ basin_status basin_settings_make(basin_settings **settings, const basin_task_set
     basin_settings_free(*settings);
     *settings = NULL;
     return status;
+}
+
+basin_status basin_settings_new(basin_settings **settings, const char *task, const char *preset,
+                                basin_error *error) {
+    const basin_preset_list *list = find_task(task);
+    char known[200] = "";
+    *settings = NULL;
+    if (list->settings) return basin_settings_make(settings, list->settings, preset, error);
+    for (list = basin_presets; list->task; list++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", used ? "|" : "", list->task);
+    }
+    return basin_fail(error, BASIN_BAD_VALUE, "there is no task '%.60s'; expected one of %s", task,
+                      known);
+}
+
+const basin_setting *basin_setting_at(const char *task, int number) {
+    const basin_task_settings *kind = find_task(task)->settings;
+    bool there = kind && number >= 0 && number < table_size(kind->table);
+    return there ? &kind->table[number].is : NULL;
 }
 
 basin_status basin_settings_start(basin_settings *settings, const char *preset,

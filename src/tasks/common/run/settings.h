@@ -205,7 +205,6 @@ struct basin_settings {
 
 basin_status basin_settings_make(basin_settings **settings, const basin_task_settings *kind,
                                  const char *preset, basin_error *error);
-const basin_preset_list *basin_preset_list_of(const basin_task_settings *kind);
 /* Fills `values` by a preset's name, or from a file NAME.json; an error lists those that there are.
  */
 basin_status basin_settings_preset(void *values, const basin_task_settings *kind,
