@@ -403,7 +403,7 @@ static basin_status fill_gap(basin_tables *j, float *cell, const basin_column *c
             "gaps)",
             c->name, basin_column_type_name(c->type));
     bool zero = j->o->missing == BASIN_MISSING_ZERO || !isfinite(known->mean);
-    j->counts.filled += j->o->missing == BASIN_MISSING_KEEP;
+    j->counts.filled++;
     *cell = zero ? 0 : (float)known->mean;
     return BASIN_OK;
 }

@@ -400,12 +400,14 @@ basin_status basin_tables_read_headers(basin_tables *j, const basin_csv_source *
 /* ---- notes: a line for each kind of column, and what did not fit the schema ---- */
 
 /* Columns of one table, by what became of them. */
-enum { TEXT, DATE, MARK, COMMA, MIXED, LABEL, OUT, UNUSED, UNREAD, LISTS };
+enum { TEXT, DATE, LIKE_DATES, MARK, COMMA, EITHER, MIXED, LABEL, OUT, UNUSED, UNREAD, LISTS };
 static const char *const what[LISTS] = {
     [TEXT] = "text, one feature per value",
     [DATE] = "dates, as days since 1970",
+    [LIKE_DATES] = "texts that look like dates; date_format reads them, such as %d/%m/%Y",
     [MARK] = "numbers written with separators, currency or %",
     [COMMA] = "numbers with a decimal comma",
+    [EITHER] = "numbers that either decimal mark can read, taken with a point",
     [MIXED] = "several currencies in one column, not converted",
     [LABEL] = ("features that have the usual name of labels; one that reveals the answer must be "
                "left out (drop)"),
@@ -432,6 +434,21 @@ static void list_known(basin_tables *j, basin_list *list, const basin_column *c,
     add(&list[before ? OUT : UNUSED], c->name, before ? " (as in training)" : NULL, 0);
 }
 
+/* 15/11/2026, 15.11.26 08:30 */
+static bool looks_like_date(const char *text) {
+    int day, month, year, used = 0;
+    char mark[2];
+    bool read = sscanf(text, "%4d%1[./-]%2d%*1[./-]%4d%n", &day, mark, &month, &year, &used) == 4;
+    return read && (!text[used] || text[used] == ' ' || text[used] == 'T');
+}
+
+/* Whether nothing in the file says which decimal mark it has. */
+static bool is_open(const basin_table_file *t) {
+    bool settled = t->source->exact || t->rules.mark >= 0;
+    for (int i = 0; i < t->columns; i++) settled = settled || basin_column_mark(&t->column[i]) >= 0;
+    return !settled;
+}
+
 static void list_column(basin_tables *j, basin_list *list, const basin_table_file *t,
                         const basin_column *c) {
     bool number = c->type == BASIN_COLUMN_NUMBER;
@@ -441,6 +458,10 @@ static void list_column(basin_tables *j, basin_list *list, const basin_table_fil
     if (c->type == BASIN_COLUMN_DATE) add(&list[DATE], c->name, c->epoch ? " (epoch)" : NULL, 0);
     if (number && comma && !t->source->exact) add(&list[COMMA], c->name, NULL, 0);
     if (number && c->marks) add(&list[MARK], c->name, NULL, 0);
+    if (number && c->ambiguous && !c->known && !c->marks && is_open(t))
+        add(&list[EITHER], c->name, NULL, 0);
+    if (c->feature && !number && !c->known && looks_like_date(c->as[BASIN_AS_DATE].odd))
+        add(&list[LIKE_DATES], c->name, NULL, 0);
     if (number && c->currencies) add(&list[MIXED], c->name, NULL, 0);
     if (c->feature && c->type == BASIN_COLUMN_DROPPED)
         add(&list[OUT], c->name, c->cells ? " (more than %lld values)" : " (empty)",
@@ -510,10 +531,9 @@ void basin_tables_note(basin_tables *j) {
                                "'" BASIN_RELATION_EMPTY "'",
                                c->unnamed);
     if (c->filled)
-        basin_network_add_note(j->network,
-                               "edges: %" PRId64 " gaps filled with the mean of their column: rows "
-                               "are added up, so that only those of nodes can be kept",
-                               c->filled);
+        basin_network_add_note(
+            j->network, "edges: %" PRId64 " gaps filled with %s, as rows are added up", c->filled,
+            j->o->missing == BASIN_MISSING_ZERO ? "zero" : "the mean of their column");
     if (c->late)
         basin_network_add_note(j->network, "edges: %" PRId64 " left out: later than %s", c->late,
                                j->t->until);

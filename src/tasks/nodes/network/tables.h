@@ -55,7 +55,7 @@ typedef struct basin_table_counts {
     int64_t repeated;       /* rows of nodes that replace one before, in tables that add */
     int64_t loops;          /* edges from a node to itself */
     int64_t unnamed;        /* edges without a relation, in a table of relations */
-    int64_t filled;         /* gaps in numbers of edges that were to be kept */
+    int64_t filled;         /* gaps in numbers of edges */
 } basin_table_counts;
 
 typedef struct basin_tables {

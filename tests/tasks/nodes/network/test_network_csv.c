@@ -392,6 +392,25 @@ TEST(ends_may_be_unknown) {
     basin_network_close(n);
 }
 
+/* What may be another thing than it was read as is said. */
+TEST(notes_what_may_be_meant_otherwise) {
+    basin_network_options o = {.missing = BASIN_MISSING_MEAN};
+    basin_network *n = must_read(&o, "src,dst,amount\na,b,2\nb,a,\nb,c,4\n",
+                                 "id;opened;balance\na;01/02/2026;1.234\nb;13/02/2026;2.500\n"
+                                 "c;2026-04-01;7.000\n");
+    assert_non_null(strstr(n->note, "texts that look like dates; date_format reads them, such as "
+                                    "%d/%m/%Y: opened"));
+    assert_non_null(strstr(n->note, "either decimal mark can read, taken with a point: balance"));
+    assert_non_null(strstr(n->note, "edges: 1 gaps filled with the mean of their column"));
+    basin_network_close(n);
+    n = must_read(&o, "src,dst\na,b\n",
+                  "id;place;balance;rate\na;1/2 mile;1.234;0,5\nb;Rome;2.500;0,25\n");
+    assert_null(strstr(n->note, "look like dates"));
+    assert_null(strstr(n->note, "either decimal mark"));
+    assert_true(n->feature[2] == 1234);
+    basin_network_close(n);
+}
+
 TEST(refuses_mistakes) {
     const struct {
         const char *edges, *nodes, *wanted;
