@@ -80,6 +80,8 @@ static void put_training(basin_record *r, const basin_train_job *job) {
     basin_record_fields(r, "unreadable=%lld;.seconds_waiting_for_pictures=%g",
                         (long long)read->unreadable, read->waited);
     basin_record_bytes(r, "pictures_kept_bytes|pictures kept", (int64_t)read->kept);
+    if (read->mean_mse > 0)
+        basin_record_number(r, "mean_mse|MSE of the mean colour", "%.4f", read->mean_mse);
 }
 
 static void close_training(basin_train_job *job) { free(job->more); }
@@ -144,13 +146,13 @@ static const basin_field score_fields[] = {
     F(unreadable, "unreadable"),
     F(masks, "masks"),
     F(mse, "mse|MSE on occluded patches", "%.4f"),
-    F(mse_deviation, "mse_deviation|deviation over masks", "%.4f"),
     F(mean_mse, "mean_mse|MSE of the mean colour", "%.4f"),
     F(psnr, "psnr", "%.2f dB"),
     F(psnr_deviation, ".psnr_deviation"),
     F(ssim, "ssim", "%.4f"),
     F(ssim_deviation, ".ssim_deviation"),
-    {0}};
+    {0},
+};
 #undef F
 
 static void put_scores(basin_record *r, const void *context) {
@@ -159,6 +161,8 @@ static void put_scores(basin_record *r, const void *context) {
     double mean, deviation;
     basin_record_struct(r, score_fields, s);
     basin_mean_deviation(&mean, &deviation, s->picture_mse, s->pictures);
+    if (s->masks > 1)
+        basin_record_number(r, "mse_deviation|deviation over masks", "%.4f", s->mse_deviation);
     basin_record_number(r, "mse_deviation_pictures|deviation over pictures", "%.4f", deviation);
     if (s->trained_on >= 0) basin_record_integer(r, "trained_on", s->trained_on);
     if (s->trained_on > 0)

@@ -398,7 +398,12 @@ static basin_status open_output(job *j, basin_error *error) {
         if (same) return basin_usage(error, "-o %s is read; name another file", output);
     }
     j->made = !folder && !j->single;
-    return j->single ? basin_writer_try(output, error) : basin_folder_make(output, error);
+    if (!j->single) return basin_folder_make(output, error);
+    char parent[PATH];
+    const char *slash = strrchr(output, '/');
+    snprintf(parent, sizeof parent, "%.*s", slash ? (int)(slash - output) : 0, output);
+    if (*parent) BASIN_TRY(basin_folder_make(parent, error));
+    return basin_writer_try(output, error);
 }
 
 static basin_status complete(void *context, basin_error *error) {

@@ -13,6 +13,7 @@ TEST_WITH(train_complete_and_eval, folder_new, program_teardown) {
     assert_true(json_number(json, "parameters") > 1000);
     assert_true(json_number(json, "steps") == 10);
     assert_true(json_number(json, "validation.test_mse") > 0);
+    assert_true(json_number(json, "mean_mse") > 0);
     assert_true(json_number(json, "loss") > 0 && json_number(json, "epochs") == 2);
     assert_true(json_number(json, "items_per_second") > 0 && json_number(json, "memory_bytes") > 0);
 
@@ -24,10 +25,10 @@ TEST_WITH(train_complete_and_eval, folder_new, program_teardown) {
                             "--json --quiet"));
     assert_true(json_number(json, "pictures") == 16);
     assert_true(json_number(json, "mse") > 0 && json_number(json, "psnr") > 0);
+    assert_true(json_number(json, "mse_deviation") > 0);
     assert_true(json_number(json, "best.0.mse") <= json_number(json, "worst.0.mse"));
 
-    p = run_ok(state,
-               "image complete m.safetensors shapes:3:9:16x16x3 --mask 4,4,8,8 -o out");
+    p = run_ok(state, "image complete m.safetensors shapes:3:9:16x16x3 --mask 4,4,8,8 -o out");
     assert_contains(p->out, "strip.png");
     p = run(
         state,

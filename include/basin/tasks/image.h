@@ -96,6 +96,9 @@ typedef struct basin_image_data_result {
     int64_t pictures, unreadable;
     size_t kept;   /* bytes of pictures kept decoded */
     double waited; /* seconds in which training waited for pictures */
+    /* Of the pictures that are scored, the error of the mean colour of what is shown, which a model
+     * has to beat; 0: none were. */
+    double mean_mse;
 } basin_image_data_result;
 
 /* Gives every setting that was not set by its name (basin_settings_set) a suitable value: that of
@@ -129,8 +132,8 @@ typedef struct basin_image_complete_options {
     int64_t rectangles;
     uint64_t seed; /* of the search for patches */
     bool plain;    /* the model's output only: one pass per window, no correction at the border */
-    bool smooth; /* without the memory of the picture's own patches: the model and the membrane
-                    from the rim; closer in the mean, and blurred */
+    bool smooth;   /* without the memory of the picture's own patches: the model and the membrane
+                      from the rim; closer in the mean, and blurred */
     const basin_watch *watch; /* or NULL */
 } basin_image_complete_options;
 

@@ -276,8 +276,9 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
     BASIN_TRY(basin_image_evaluate_set(&scores, j->model, &j->test, &scoring, error));
     score->merit = -scores.mse;
     basin_score_add(score, "test_mse", scores.mse);
-    basin_watch_note(j->training->watch, "epoch %lld: test MSE %.4f", (long long)place->epoch,
-                     scores.mse);
+    j->read.mean_mse = scores.mean_mse;
+    basin_watch_note(j->training->watch, "epoch %lld: test MSE %.4f (mean colour %.4f)",
+                     (long long)place->epoch, scores.mse, scores.mean_mse);
     return BASIN_OK;
 }
 
@@ -349,7 +350,8 @@ static basin_status train(basin_training_result *outcome, job *j, const basin_se
     j->read = (basin_image_data_result){.pictures = j->train.items,
                                         .kept = counts.kept,
                                         .unreadable = counts.unreadable,
-                                        .waited = counts.waited};
+                                        .waited = counts.waited,
+                                        .mean_mse = j->read.mean_mse};
     return BASIN_OK;
 }
 

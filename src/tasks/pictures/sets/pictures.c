@@ -227,8 +227,10 @@ basin_status basin_pictures_open(basin_pictures **out, const char *const *path, 
     }
     for (int i = 0; i < pictures->shelves; i++) pictures->count += pictures->shelf[i].count;
     if (!status && pictures->count == 0)
-        status = basin_fail(error, BASIN_IO, "%s: no pictures found (.jpg, .jpeg, .png, .webp)",
-                            paths > 0 ? path[0] : "no path");
+        status = basin_fail(
+            error, BASIN_IO,
+            "%s: no pictures found (.jpg, .jpeg, .png, .webp; none in archives within it)",
+            paths > 0 ? path[0] : "no path");
     if (status) {
         basin_pictures_close(pictures);
         return status;

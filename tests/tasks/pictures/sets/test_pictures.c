@@ -90,7 +90,8 @@ TEST(archives) {
     folder_path(path, state, "cut.tar");
     uint8_t *bytes = calloc(1, 700);
     assert_int_equal(file_put(path, bytes, 700), 0);
-    assert_fails(path, BASIN_PICTURES_ALL, "%s: no pictures found (.jpg, .jpeg, .png, .webp)");
+    assert_fails(path, BASIN_PICTURES_ALL,
+                 "%s: no pictures found (.jpg, .jpeg, .png, .webp; none in archives within it)");
     free(bytes);
     folder_path(path, state, "text.tar");
     assert_int_equal(file_put(path, "hello, hello", 12), 0);
