@@ -130,6 +130,7 @@ typedef struct basin_backend_table {
     size_t real_size; /* bytes of a REAL element */
     basin_dtype real; /* its host type */
     bool fuse;        /* whether plans fuse by default; ref runs one operation per call */
+    bool reduces;     /* whether SUM and MAX over rows take a program for their operand */
     bool chain; /* whether accumulation is free: a product adds to a tensor of its result's kind */
     bool masks; /* whether narrow products write and read masks; plan/passes/narrow.c */
     bool keeps; /* whether VALUES keeps something for its reverse; plan/schedule/order.c */

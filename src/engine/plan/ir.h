@@ -118,7 +118,11 @@ basin_status basin_ir_chain(basin_ir *ir, basin_graph *graph);
 basin_status basin_ir_join_residuals(basin_ir *ir);
 /* Packs factors that several products share, once for all of them. */
 basin_status basin_ir_pack(basin_ir *ir, basin_backend *backend);
-basin_status basin_ir_fuse(basin_ir *ir, bool plain, bool device);
+basin_status basin_ir_fuse(basin_ir *ir, bool plain, bool device, bool reduces);
+/* Whether its rows can be what a program computes: see basin_backend_table. */
+static inline bool basin_op_reduces(basin_op op) {
+    return op == BASIN_OP_SUM || op == BASIN_OP_MAX;
+}
 /* Lets readers of cheap pointwise results compute these themselves; on a device all are cheap. */
 basin_status basin_ir_inline(basin_ir *ir, bool device);
 /* Makes results narrow where possible, and casts what products and attention of at least `min`

@@ -314,14 +314,14 @@ static basin_status optimise(basin_plan *plan, bool plain) {
     const basin_backend_table *table = backend->table;
     bool narrow = backend->narrow;
     if (plain) {
-        BASIN_TRY(basin_ir_fuse(ir, plain, table->check != NULL));
+        BASIN_TRY(basin_ir_fuse(ir, plain, table->check != NULL, false));
         return narrow ? basin_ir_narrow(ir, backend->narrow_min, table) : BASIN_OK;
     }
     BASIN_TRY(basin_ir_share_forces(ir));
     BASIN_TRY(basin_ir_join_residuals(ir));
     if (table->chain || narrow) BASIN_TRY(basin_ir_chain(ir, plan->simple.graph));
     if (!narrow) BASIN_TRY(basin_ir_pack(ir, backend));
-    BASIN_TRY(basin_ir_fuse(ir, plain, table->check != NULL));
+    BASIN_TRY(basin_ir_fuse(ir, plain, table->check != NULL, table->reduces && !narrow));
     if (narrow) BASIN_TRY(basin_ir_narrow(ir, backend->narrow_min, table));
     if (narrow) BASIN_TRY(basin_ir_pack(ir, backend)); /* the narrow copies */
     if (narrow && table->masks) BASIN_TRY(basin_ir_mask(ir));

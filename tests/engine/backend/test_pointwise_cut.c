@@ -15,8 +15,14 @@ static basin_expr program(basin_expr x, basin_expr row, basin_expr column, int c
     return column ? basin_mul(x, column) : x;
 }
 
+/* What becomes of a program's result: NULL, nothing. */
+typedef basin_expr ending(basin_expr a);
+static basin_expr largest(basin_expr a) { return basin_max(a, -1, 1); }
+static basin_expr average(basin_expr a) { return basin_mean(a, -1, 1); }
+static basin_expr largest_of_all(basin_expr a) { return basin_max(a, 0, 2); }
+
 static basin_tensor run(const char *backend, int threads, basin_shape shape, int constants,
-                        bool broadcast) {
+                        bool broadcast, ending *end) {
     lab l = lab_new(backend, threads);
     basin_expr x = lab_state(&l, "x", shape), row = NULL, column = NULL;
     if (broadcast) {
@@ -24,20 +30,38 @@ static basin_tensor run(const char *backend, int threads, basin_shape shape, int
         column = lab_state(&l, "column", BASIN_SHAPE(shape.dim[0], 1));
     }
     lab_fill(&l, 8, 1);
-    basin_tensor value = lab_value(&l, program(x, row, column, constants));
+    basin_expr made = program(x, row, column, constants);
+    basin_tensor value = lab_value(&l, end ? end(made) : made);
     lab_close(&l);
     return value;
 }
 
-static void check_one(basin_shape shape, int constants, bool broadcast) {
+static void check_end(basin_shape shape, int constants, bool broadcast, ending *end) {
     char text[BASIN_SHAPE_TEXT + 40];
     BASIN_AT_EXIT(basin_tensor_free)
-    basin_tensor exact = run("ref", 1, shape, constants, broadcast);
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor fast = run("cpu", 1, shape, constants, broadcast);
-    BASIN_AT_EXIT(basin_tensor_free) basin_tensor team = run("cpu", 3, shape, constants, broadcast);
+    basin_tensor exact = run("ref", 1, shape, constants, broadcast, end);
+    BASIN_AT_EXIT(basin_tensor_free)
+    basin_tensor fast = run("cpu", 1, shape, constants, broadcast, end);
+    BASIN_AT_EXIT(basin_tensor_free)
+    basin_tensor team = run("cpu", 3, shape, constants, broadcast, end);
     snprintf(text, sizeof text, "%d constants over %s", constants, basin_shape_text(shape));
     lab_assert_near(&fast, &exact, 1e-6, text);
     lab_assert_near(&team, &fast, 0, text);
+}
+
+static void check_one(basin_shape shape, int constants, bool broadcast) {
+    check_end(shape, constants, broadcast, NULL);
+}
+
+/* Sums and maxima of rows that a program computes, which are written nowhere. */
+TEST(reduced) {
+    static const int64_t width[] = {1, 2, 48, 200, 255, 256, 257, 1500};
+    static ending *const end[] = {largest, average, largest_of_all};
+    for (size_t i = 0; i < sizeof width / sizeof *width; i++)
+        for (int constants = 1; constants <= 13; constants += 6)
+            for (int k = 0; k < 3; k++)
+                for (int broadcast = 0; broadcast < 2; broadcast++)
+                    check_end(BASIN_SHAPE(8000 / width[i], width[i]), constants, broadcast, end[k]);
 }
 
 TEST(flat) {

@@ -94,6 +94,7 @@ static const basin_backend_table table = {
     .real_size = sizeof(float),
     .real = BASIN_F32,
     .fuse = true,
+    .reduces = true,
     .parts = true,
     .narrow_size = sizeof(uint16_t),
     .narrow_min = 0x1p20,

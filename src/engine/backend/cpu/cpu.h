@@ -106,4 +106,8 @@ basin_cpu_program basin_cpu_program_prepare(const basin_program *program, const 
 /* The elements of a tile, for an epilogue; needs no begin. */
 void basin_cpu_program_tile(const basin_cpu_program *p, float *scratch, const basin_cpu_tile *at);
 
+/* Reduces each row of what the program of a SUM or MAX computes, which is written nowhere. */
+void basin_cpu_program_reduce(const basin_frame *frame,
+                              void (*each)(float *to, const float *x, int64_t rows, int64_t n));
+
 #endif

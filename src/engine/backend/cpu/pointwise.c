@@ -443,6 +443,52 @@ void basin_cpu_pointwise(const basin_frame *frame) {
     run_program(frame, &program);
 }
 
+/* Rows of a program's domain, several at a time or one in stretches (only of a maximum). */
+typedef struct reducing {
+    const basin_cpu_program *program;
+    void (*each)(float *to, const float *x, int64_t rows, int64_t n);
+    float *to;                     /* [rows] */
+    int64_t rows, n, some, length; /* `some` rows at a time, `length` elements of each */
+} reducing;
+
+static void reduce_rows(const void *context, int64_t first, int64_t last) {
+    const reducing *r = context;
+    const basin_cpu_program *p = r->program;
+    _Alignas(64) float scratch[BASIN_CPU_SCRATCH];
+    const float *reg[BASIN_MAX_REGISTERS] = {0};
+    if (first >= last) return;
+    cpu_program_begin(p, scratch);
+    for (int64_t i = first * r->some; i < last * r->some && i < r->rows; i += r->some) {
+        int64_t rows = basin_int_min(r->some, r->rows - i);
+        float pair[2]; /* of a long row: the maximum so far, and that of the next stretch */
+        for (int64_t at = 0; at < r->n; at += r->length) {
+            int64_t n = basin_int_min(r->length, r->n - at);
+            run_instructions(p, reg, scratch, i * r->n + at, rows * n);
+            const float *x = reg[p->program->store[0]];
+            r->each(at ? &pair[1] : r->to + i, x, rows, n);
+            if (at) r->each(r->to + i, pair, 1, 2);
+            pair[0] = r->to[i];
+        }
+    }
+}
+
+void basin_cpu_program_reduce(const basin_frame *frame,
+                              void (*each)(float *to, const float *x, int64_t rows, int64_t n)) {
+    const basin_program *program = frame->call->program;
+    void *const nowhere[BASIN_MAX_OUT] = {NULL};
+    basin_cpu_program p =
+        basin_cpu_program_prepare(program, frame->in, nowhere, frame->simd, (basin_cpu_kinds){0});
+    int64_t count = basin_shape_product(&program->domain, 0, program->domain.rank);
+    int64_t unit = program->domain.rank > 1 ? p.unit : 1;
+    reducing r = {.program = &p, .each = each, .to = frame->out[0]};
+    r.rows = basin_shape_count(frame->call->out[0].shape);
+    r.n = count / r.rows;
+    r.some = basin_int_max(1, p.block / r.n);
+    r.length = basin_int_min(r.n, p.block / unit * unit);
+    basin_parallel_for(reduce_rows, &r, basin_int_ceil(r.rows, r.some), 0,
+                       basin_cpu_team(frame, count));
+}
+
 /* The caller's own function, in double, at every element of operands that are broadcast. */
 
 static void own_rows(const basin_frame *frame, int64_t first, int64_t last) {

@@ -20,13 +20,14 @@ static int64_t chunks_of(const basin_span *s) {
 
 size_t basin_cpu_reduce_workspace(const basin_call *call, int threads) {
     (void)threads;
+    if (call->program) return 0;
     basin_span s = basin_span_of(call);
     int64_t chunks = chunks_of(&s);
     return chunks > 1 ? (size_t)(s.outer * chunks * s.inner) * sizeof(float) : 0;
 }
 
 typedef struct reducer {
-    float (*row)(const float *x, int64_t n);
+    void (*each)(float *to, const float *x, int64_t rows, int64_t n);
     void (*rows)(float *to, const float *x, int64_t rows, int64_t stride, int64_t n);
 } reducer;
 
@@ -51,7 +52,7 @@ static void reduce_folded(float *to, const float *x, int64_t rows, int64_t inner
 /* to [inner] from `rows` rows of x. */
 static void reduce_part(float *to, const float *x, int64_t rows, int64_t inner, const reducer *by) {
     if (inner == 1)
-        *to = by->row(x, rows);
+        by->each(to, x, 1, rows);
     else if (inner <= FOLD_WIDTH / 2 && rows > 2 * FOLD_WIDTH / inner)
         reduce_folded(to, x, rows, inner, by);
     else
@@ -59,8 +60,9 @@ static void reduce_part(float *to, const float *x, int64_t rows, int64_t inner, 
 }
 
 static reducer reducer_of(const basin_frame *frame) {
-    if (frame->call->op == BASIN_OP_MAX) return (reducer){frame->simd->max, frame->simd->max_rows};
-    return (reducer){frame->simd->sum, frame->simd->sum_rows};
+    if (frame->call->op == BASIN_OP_MAX)
+        return (reducer){frame->simd->maxima, frame->simd->max_rows};
+    return (reducer){frame->simd->sums, frame->simd->sum_rows};
 }
 
 static void reduce_chunks(const basin_frame *frame, int64_t begin, int64_t end) {
@@ -69,6 +71,10 @@ static void reduce_chunks(const basin_frame *frame, int64_t begin, int64_t end) 
     int64_t chunks = chunks_of(&s);
     const float *x = frame->in[0];                               /* [outer, middle, inner] */
     float *part = chunks > 1 ? frame->workspace : frame->out[0]; /* [outer, chunks, inner] */
+    if (chunks == 1 && s.inner == 1) {
+        by.each(part + begin, x + begin * s.middle, end - begin, s.middle);
+        return;
+    }
     for (int64_t i = begin; i < end; i++) {
         int64_t first = basin_cpu_first(i % chunks, chunks, s.middle);
         int64_t last = basin_cpu_first(i % chunks + 1, chunks, s.middle);
@@ -78,8 +84,12 @@ static void reduce_chunks(const basin_frame *frame, int64_t begin, int64_t end) 
 }
 
 void basin_cpu_reduce(const basin_frame *frame) {
-    basin_span s = basin_span_of(frame->call);
     reducer by = reducer_of(frame);
+    if (frame->call->program) {
+        basin_cpu_program_reduce(frame, by.each);
+        return;
+    }
+    basin_span s = basin_span_of(frame->call);
     int64_t chunks = chunks_of(&s);
     float *y = frame->out[0], *part = frame->workspace; /* [outer, inner] [outer, chunks, inner] */
     basin_cpu_share(frame, reduce_chunks, s.outer * chunks, s.outer * s.middle * s.inner);

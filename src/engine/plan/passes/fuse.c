@@ -227,7 +227,42 @@ static basin_status form_groups(fusion *f, bool plain) {
     return BASIN_OK;
 }
 
-basin_status basin_ir_fuse(basin_ir *ir, bool plain, bool device) {
+/* The program whose only result this instruction reduces row by row, if rows are short (those of a
+ * maximum may be longer, which needs no order) and blocks of whole rows can begin anywhere; or -1.
+ */
+static int find_reduced(const basin_ir *ir, const basin_ir_instruction *reducer) {
+    enum { ROW = 256, LONG = 32768 };
+    if (!basin_op_reduces(reducer->op) || reducer->program || reducer->dead) return -1;
+    const basin_ir_value *v = &ir->value[reducer->in[0]], *root = &ir->value[v->root];
+    const basin_ir_instruction *maker = &ir->instruction[root->producer < 0 ? 0 : root->producer];
+    if (root->producer < 0 || root->uses != 1 || root->output || root->state ||
+        maker->op != BASIN_OP_POINTWISE || maker->outs != 1 || v->first || v->stride)
+        return -1;
+    const basin_shape *shape = &v->shape, *domain = &maker->program->domain;
+    int64_t n = 1, count = basin_shape_count(*shape),
+            width = domain->rank ? domain->dim[domain->rank - 1] : 1;
+    for (int i = reducer->attr.axis; i < shape->rank; i++) n *= shape->dim[i];
+    bool fits = count > 0 && n <= (reducer->op == BASIN_OP_MAX ? LONG : ROW) &&
+                reducer->attr.axis + reducer->attr.count == shape->rank &&
+                count == basin_shape_count(root->shape) && (domain->rank < 2 || n % width == 0);
+    return fits ? root->producer : -1;
+}
+
+static void reduce_programs(basin_ir *ir) {
+    basin_ir_number(ir);
+    basin_ir_count_uses(ir);
+    for (size_t i = 0; i < ir->instructions; i++) {
+        basin_ir_instruction *reducer = &ir->instruction[i];
+        int found = find_reduced(ir, reducer);
+        if (found < 0) continue;
+        basin_ir_instruction *maker = &ir->instruction[found];
+        reducer->program = maker->program, reducer->ins = maker->ins;
+        memcpy(reducer->in, maker->in, sizeof maker->in);
+        maker->program = NULL, maker->dead = true;
+    }
+}
+
+basin_status basin_ir_fuse(basin_ir *ir, bool plain, bool device, bool reduces) {
     fusion f = {.ir = ir, .device = device};
     if (!plain) absorb_updates(&f);
     BASIN_TRY(basin_ir_sort(ir));
@@ -236,6 +271,10 @@ basin_status basin_ir_fuse(basin_ir *ir, bool plain, bool device) {
     BASIN_TRY(basin_ir_sort(ir));
     if (!plain) {
         BASIN_TRY(basin_ir_inline(ir, device));
+        BASIN_TRY(basin_ir_sort(ir));
+    }
+    if (reduces) {
+        reduce_programs(ir);
         BASIN_TRY(basin_ir_sort(ir));
     }
     BASIN_TRY(demote_early_writes(ir));

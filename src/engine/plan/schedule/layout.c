@@ -49,7 +49,7 @@ static bool read_evenly(const basin_ir *ir, const basin_ir_instruction *instruct
 /* An operand's buffer that `value`, a result of this instruction, may take over; or -1. */
 static int find_inherited(const basin_ir *ir, int s, int value, const int *last, int taken) {
     const basin_ir_instruction *instruction = &ir->instruction[s];
-    if (!instruction->program) return -1;
+    if (!instruction->program || basin_op_reduces(instruction->op)) return -1;
     for (int k = instruction->op == BASIN_OP_MATMUL ? 2 : 0; k < instruction->ins; k++) {
         if (instruction->in[k] < 0) continue;
         int root = ir->value[instruction->in[k]].root;

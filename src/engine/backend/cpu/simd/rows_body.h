@@ -66,6 +66,15 @@ static float row_max(const float *x, int64_t n) {
     return vector_largest_nan(vector_row_max(vector_row_max(m0, m1), vector_row_max(m2, m3)));
 }
 
+/* to[i] of each of the rows [rows, n] that lie one after the other. */
+static void row_sums(float *to, const float *x, int64_t rows, int64_t n) {
+    for (int64_t i = 0; i < rows; i++) to[i] = row_sum(x + i * n, n);
+}
+
+static void row_maxima(float *to, const float *x, int64_t rows, int64_t n) {
+    for (int64_t i = 0; i < rows; i++) to[i] = row_max(x + i * n, n);
+}
+
 static void axpy(float *y, float a, const float *x, int64_t n) {
     vfloat va = vector_all(a);
     int64_t i = 0;

@@ -45,6 +45,9 @@ typedef struct basin_simd {
     /* Reductions of one row. Sums run in blocks whose results are added in double. */
     float (*sum)(const float *x, int64_t n);
     float (*max)(const float *x, int64_t n);
+    /* The same of each of some rows [rows, n]. */
+    void (*sums)(float *to, const float *x, int64_t rows, int64_t n);
+    void (*maxima)(float *to, const float *x, int64_t rows, int64_t n);
     float (*dot)(const float *x, const float *y, int64_t n);
     /* Reductions over rows: to[j] = sum or max over i < rows of x[i, j], rows `stride` apart. */
     void (*sum_rows)(float *to, const float *x, int64_t rows, int64_t stride, int64_t n);
