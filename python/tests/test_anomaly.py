@@ -144,7 +144,7 @@ def test_progress_is_told_and_may_stop_the_run(network):
     model = tasks.AnomalyDetector(**{**SMALL, "epochs": 500}, progress=progress)
     with pytest.warns(UserWarning, match="stopped after"):
         model.fit(x, y, edges=edges)
-    assert seen[0]["what"] == "fitting to rows" and seen[-1]["what"] == "training"
+    assert seen[0]["what"] == seen[-1]["what"] == "training"
     assert model.outcome_["stopped"] and model.predict(x, edges=edges).shape == (120,)
 
 
