@@ -243,33 +243,10 @@ def _bias_of(bias, mask, shape, real):
     return total
 
 
-def _lengths(queries, keys, shape):
-    """A mask [B, 1, N, M] of how many tokens of each entry count."""
-    mask = None
-    for lengths, axis in ((queries, 2), (keys, 3)):
-        if lengths is None:
-            continue
-        lengths = jnp.asarray(lengths)
-        if lengths.shape != shape[:1] or not jnp.issubdtype(lengths.dtype, jnp.integer):
-            name = "query_seq_lengths" if axis == 2 else "key_value_seq_lengths"
-            raise BasinError(
-                f"{name} of shape {list(lengths.shape)} and {lengths.dtype}, expected integers "
-                f"[{shape[0]}]"
-            )
-        lengths = lengths.reshape(-1, 1, 1, 1)
-        index = jnp.arange(shape[axis]).reshape((-1, 1) if axis == 2 else (-1,))
-        own = index < lengths
-        mask = own if mask is None else mask & own
-    return mask
-
-
 def attention(
     query: jax.Array, key: jax.Array, value: jax.Array, bias: jax.Array | None = None,
     mask: jax.Array | None = None, *, scale: float | jax.Array | None = None,
-    is_causal: bool = False, query_seq_lengths: jax.Array | None = None,
-    key_value_seq_lengths: jax.Array | None = None,
-    local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
-    pairs: Pairs | None = None,
+    is_causal: bool = False, implementation: str | None = None, pairs: Pairs | None = None,
 ) -> jax.Array:  # fmt: skip
     """softmax(scale query key^T + bias) value, in the place of jax.nn.dot_product_attention, with
     derivatives to second order, of which memory grows with tokens, not their square.
@@ -289,9 +266,6 @@ def attention(
     query, key, value = map(jnp.asarray, (query, key, value))
     if implementation not in (None, "xla", "cudnn"):
         raise BasinError(f"implementation is {implementation!r}, expected None, 'xla' or 'cudnn'")
-    others = (query_seq_lengths, key_value_seq_lengths, local_window_size)
-    if pairs is not None and any(x is not None for x in others):
-        raise BasinError("a list of pairs with lengths or a window; list the pairs that count")
     returned = query.dtype
     names = {"query": query, "key": key, "value": value}
     if len({x.dtype for x in names.values()}) > 1 or len({x.ndim for x in names.values()}) > 1:
@@ -328,24 +302,9 @@ def attention(
     if pairs is not None:
         listed, count, bias = _list_of(pairs, bias, mask, is_causal, q, k, real)
     else:
-        mask = _and(mask, _lengths(query_seq_lengths, key_value_seq_lengths, shape))
-        mask = _and(mask, _window(local_window_size, shape, is_causal))
         bias = _bias_of(bias, mask, shape, real)
     out = values((flags, count, factor), q, k, v, bias, listed)[0]
     return out.reshape(*batch, *out.shape[1:]).astype(returned)
-
-
-def _and(a, b):
-    return b if a is None else a if b is None else jnp.logical_and(a, b)
-
-
-def _window(size, shape, is_causal):
-    """Keys from size[0] before a query to size[1] after it."""
-    if size is None:
-        return None
-    left, right = (size, size) if isinstance(size, int) else size
-    queries, keys = jnp.arange(shape[2])[:, None], jnp.arange(shape[3])
-    return (keys >= queries - left) & (keys <= queries + (0 if is_causal else right))
 
 
 def _list_of(pairs, bias, mask, is_causal, q, k, real):

@@ -35,19 +35,6 @@ class Pairs(_eager.Pairs):
         packed = self._pack(edges, queries, keys, both_ways, drop_self, add_self)
         self.packed = torch.from_numpy(packed).to(device or "cpu")
 
-    @classmethod
-    def from_csr(
-        cls, row: object, key: object, keys: int | None = None,
-        device: torch.device | str | None = None,
-    ) -> Pairs:  # fmt: skip
-        """From rows of keys: those of query i are key[row[i]] to key[row[i + 1] - 1]."""
-        row, key = torch.as_tensor(row).long(), torch.as_tensor(key).long()
-        ends = row[[0, -1]].tolist() if row.ndim == 1 and len(row) else []
-        if ends != [0, len(key)] or (row.diff() < 0).any():
-            raise BasinError(f"row of shape {list(row.shape)}, expected 0 to {len(key)} in order")
-        queries = torch.repeat_interleave(torch.arange(len(row) - 1, device=row.device), row.diff())
-        return cls(torch.stack([queries, key], 1), len(row) - 1, keys, device=device)
-
     def edges(self) -> torch.Tensor:
         """The pairs [P, 2] in the order that `scale` has: by query, then by key."""
         (row, key, *_), _ = _eager.list_offsets(self.queries, self.keys, self.count)
