@@ -8,7 +8,17 @@ from typing import Any, Callable, Optional, overload
 
 import numpy
 
-from basin._engine.descent import Bound, Descent, Runner, check_mask, sizes, turns_of, whole
+from basin._engine.descent import (
+    Bound,
+    Descent,
+    Runner,
+    check_mask,
+    descend,
+    number,
+    sizes,
+    turns_of,
+    whole,
+)
 from basin._engine.library import BasinError, check, ffi, lib
 from basin._engine.plan import Plans, backend_of, declare, describe, warn_of_doubles
 from basin._engine.tensor import ready, shape_of
@@ -22,6 +32,7 @@ from basin._expr.expression import (
     graph_of,
     required_expression,
 )
+from basin._expr.layers import seed_of
 from basin._expr.unsupported import foreign_functions_named
 from basin.functions import Method, Signature, by_reference, gradient_tree, name_of, restore
 
@@ -179,7 +190,7 @@ class Energy(Method):
         spec = {"steps": steps, "noise": noise, "recompute": recompute, **sizes(alpha, steps)}
         spec.update(substep=bound.turns, substeps=len(bound.turns))
         if noise:
-            spec["seed"] = _seed(graph, seed)
+            spec["seed"] = seed_of(graph, seed)
         # What looks at all tokens, or draws for each of them, is not a batch of descents.
         several = turns or mask is not None or noise
         return packed.states(_descended(bound, packed.row(x), spec, several))
@@ -290,7 +301,7 @@ class Energy(Method):
                [0.5, 1. ],
                [0. , 1. ]], dtype=float32)
         """
-        parameters = self._by_name(args, parameters)
+        asked, parameters = locals(), self._by_name(args, parameters)
         self._check(parameters)
         chosen, given = backend_of(backend), {**parameters, "x": _tokens(x)}
         key, values = describe(given, chosen.dtype)
@@ -298,34 +309,19 @@ class Energy(Method):
             raise BasinError("x or a parameter is an expression: unroll() takes them")
         x = mapped(ready, given["x"])
         packed = Packed(self, x)
-        noise, until = _number("noise", noise), _number("until", until)
         turns, turns_key = packed.turns(turns)
-        stop = {"tolerance": tolerance, "until": until, "guard": guard, "accelerate": accelerate}
-        spec = {"steps": steps, **sizes(alpha, steps)}
-        asks = bool(trajectory or observe or tolerance)
-        # What the plans of a descent depend on; the rest may change from run to run.
-        key = (
-            chosen, *key, turns_key, mask is None, noise, until > 0, guard, accelerate,
-            asks or steps < _SEVERAL,
-        )  # fmt: skip
         row, values = packed.start, values[: len(values) - packed.count]
         packed.forget()
         if mask is not None:
             values = [*values, ready(packed.row(self._masks(mask, x))), row]
-        with chosen.lock:
-            # A descent inside an observer of this one makes another: this is not there meanwhile.
-            runner = self._runners.borrow(key)
-            if runner is None:
-                warn_of_doubles(backend, given)
-                made = {"steps": max(steps, 0), "noise": noise}
-                ends = {**stop, "tolerance": float(asks)}
-                masked = mask is not None
-                runner = self._runner(chosen, packed, row, parameters, made, ends, turns, masked)
-            try:
-                ends = {**stop, "seed": whole("seed", seed)}
-                return runner.run([row], values, spec, ends, observe, trajectory)
-            finally:
-                self._runners.give_back(key, runner)
+
+        def make(spec, stop):
+            warn_of_doubles(backend, given)
+            masked = mask is not None
+            return self._runner(chosen, packed, row, parameters, spec, stop, turns, masked)
+
+        key = *key, turns_key, mask is None
+        return descend(self._runners, chosen, key, make, [row], values, alpha, asked)
 
     def _runner(self, backend, packed, row, parameters, spec, stop, turns, masked):
         """What descends, for tokens and parameters of such shapes."""
@@ -388,7 +384,7 @@ class Energy(Method):
         """
         parameters = self._by_name(args, parameters)
         self._check(parameters)
-        spec = {"steps": whole("steps", steps), "alpha": _number("alpha", alpha)}
+        spec = {"steps": whole("steps", steps), "alpha": number("alpha", alpha)}
         implicit = {"on": True, "until": until, "accuracy": accuracy, "products": products}
         spec["implicit"] = implicit
 
@@ -560,7 +556,6 @@ class FixedPoint:
 
 _VECTOR = "vector of hessian_vector"  # no name of a parameter can be this
 _ALPHA = ("lr", "rate", "learning_rate", "step_size", "dt", "eta")  # what others call it
-_SEVERAL = 8  # from so many steps on, the library takes several at once
 _KEYWORDS = {
     name
     for method in (Energy.descend, Energy.unroll, Energy.fixed_point, Energy.grad)
@@ -604,14 +599,6 @@ def _tokens(x):
     return x
 
 
-def _number(name, value):
-    if type(value) is float:
-        return value
-    if numpy.ndim(value):
-        raise BasinError(f"{name} {list(numpy.shape(value))}, expected a number")
-    return float(value)
-
-
 def _broadcast(mask, shape):
     if isinstance(mask, Expression):
         return mask
@@ -621,15 +608,6 @@ def _broadcast(mask, shape):
     except ValueError:
         found = list(numpy.shape(mask))
         raise BasinError(f"a mask {found}, expected one for tokens {list(shape)}") from None
-
-
-def _seed(graph, seed):
-    """What noise is drawn from: two indices."""
-    if isinstance(seed, Expression):
-        pair = numpy.stack([seed, seed * 0])
-        return graph.wrap(lib.basin_to_index(pair._pointer, 1 << 24))._pointer
-    words = [int(seed) & 0xFFFFFFFF, int(seed) >> 32 & 0xFFFFFFFF]
-    return graph.places(numpy.array(words, "u4").view("i4"))
 
 
 @overload

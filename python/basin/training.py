@@ -9,7 +9,7 @@ from typing import Any, Callable, ClassVar, Optional
 
 import numpy
 
-from basin._engine.library import BasinError, check, ffi, lib, owned, path_of, text
+from basin._engine.library import BasinError, bundle_of, check, ffi, lib, made, owned, path_of, text
 from basin._engine.plan import (
     Plans,
     Store,
@@ -130,12 +130,11 @@ class Trainer:
         cosine until step `steps`; with `steps` 0 it stays. `optimizer` is "adamw", "lion" or "sgd",
         whose momentum is beta1. Weights decay by `decay` times the rate
         per step, and gradients are clipped to the global norm `clip` where that is not 0."""
-        given = {
-            "rate": rate, "rate_first": rate_first, "rate_last": rate_last or 0.0, "decay": decay,
-            "epsilon": epsilon, "clip": clip, "steps": steps, "warmup": warmup,
-        }  # fmt: skip
-        for name, number in given.items():
-            if not 0 <= number < math.inf:
+        self._kwargs = {name: v for name, v in locals().items() if name not in _GIVEN}
+        for name in ("rate", "rate_first", "rate_last", "decay", "epsilon", "clip", "steps",
+                     "warmup"):  # fmt: skip
+            number = self._kwargs[name]
+            if number is not None and not 0 <= number < math.inf:
                 raise BasinError(f"{name} {number}, expected a finite number of 0 or more")
         self._loss, self._declared, self._structures = loss, {}, {}
         for name, tree in parameters.items():
@@ -146,12 +145,7 @@ class Trainer:
                     raise BasinError(f"two parameters are called {path!r}: rename one")
                 self._declared[path] = leaf
         self._store = Store(backend_of(backend))
-        self._given, self._kwargs = dict(parameters), {
-            "rate": rate, "steps": steps, "warmup": warmup, "rate_first": rate_first,
-            "rate_last": rate_last, "decay": decay, "beta1": beta1, "beta2": beta2,
-            "epsilon": epsilon, "clip": clip, "seed": seed, "optimizer": optimizer,
-            "backend": backend,
-        }  # fmt: skip
+        self._given = dict(parameters)
         if optimizer not in _OPTIMIZERS:
             raise BasinError(f"optimizer {optimizer!r}, expected one of {', '.join(_OPTIMIZERS)}")
         self._plans, self._steps = Plans(), 0
@@ -233,9 +227,7 @@ class Trainer:
 
     def load(self, path: Any) -> None:
         """Goes on from what save() wrote."""
-        bundle = ffi.new("basin_bundle **")
-        check(lib.basin_bundle_read, bundle, path_of(path))
-        bundle, step = owned(bundle[0], lib.basin_bundle_free), ffi.new("int64_t *")
+        bundle, step = bundle_of(path), ffi.new("int64_t *")
         with self._lock():
             # What the store lacks so far: moments, which a plan's first step would make.
             for i in range(lib.basin_bundle_count(bundle)):
@@ -309,14 +301,14 @@ class _TrainingPlan:
         loss = as_expression(owner._loss(**states, **given), graph)
         if loss is None or loss.shape != ():
             raise BasinError(f"the loss is {loss!r}, expected one number")
-        spec = ffi.new(
-            "basin_trainer_spec *", {"optimizer": owner._optimizer, "schedule": owner._schedule}
-        )
-        store = owner._store.pointer
-        trainer = ffi.new("basin_trainer **")
-        check(lib.basin_trainer_new, trainer, store, params.pointer, loss._pointer, spec)
-        self.trainer = owned(trainer[0], lib.basin_trainer_free, store, params.pointer)
+        spec = {"optimizer": owner._optimizer, "schedule": owner._schedule}
+        needs = owner._store.pointer, params.pointer
+        self.trainer = made(
+            lib.basin_trainer_new, lib.basin_trainer_free, *needs, loss._pointer,
+            ffi.new("basin_trainer_spec *", spec), needs=needs,
+        )  # fmt: skip
         self.bytes = plan_bytes(lib.basin_trainer_plan(self.trainer))
 
 
 _OPTIMIZERS = ("adamw", "lion", "sgd")
+_GIVEN = ("self", "loss", "parameters")  # of Trainer() beside its keywords

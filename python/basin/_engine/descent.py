@@ -205,12 +205,21 @@ def check_mask(mask):
 def whole(name, value):
     """A whole number that is not negative, steps or a seed."""
     try:
-        number = operator.index(value)
+        found = operator.index(value)
     except TypeError:
-        number = -1
-    if number < 0:
+        found = -1
+    if found < 0:
         raise BasinError(f"{name} {value!r}, expected a whole number of 0 or more")
-    return number
+    return found
+
+
+def number(name, value):
+    """A number, of whatever type."""
+    if type(value) is float:
+        return value
+    if numpy.ndim(value):
+        raise BasinError(f"{name} {list(numpy.shape(value))}, expected a number")
+    return float(value)
 
 
 def sizes(alpha, steps):
@@ -239,6 +248,31 @@ def sizes(alpha, steps):
 
 
 # ---- running ----
+
+_SEVERAL = 8  # from so many steps on, the library takes several at once
+_ENDS = ("tolerance", "until", "guard", "accelerate")
+
+
+def descend(runners, backend, key, make, arrays, values, alpha, asked):
+    """A Descent of arrays by a Runner that make(spec, stop) makes and `runners` keep: by `key` and
+    by what plans depend on of `asked`, the keywords of descend(); the rest may change."""
+    steps, noise = asked["steps"], number("noise", asked["noise"])
+    spec = {"steps": steps, **sizes(alpha, steps)}
+    stop = {**{name: asked[name] for name in _ENDS}, "until": number("until", asked["until"])}
+    watched = asked["observe"], asked["trajectory"]
+    single = steps < _SEVERAL or bool(any(watched) or stop["tolerance"])
+    key = backend, *key, noise, stop["until"] > 0, stop["guard"], stop["accelerate"], single
+    with backend.lock:
+        # A descent inside an observer of this one makes another: this is not there meanwhile.
+        runner = runners.borrow(key)
+        if runner is None:
+            ends = {**stop, "tolerance": float(single)}
+            runner = make({"steps": max(steps, 0), "noise": noise}, ends)
+        try:
+            stop["seed"] = whole("seed", asked["seed"])
+            return runner.run(arrays, values, spec, stop, *watched)
+        finally:
+            runners.give_back(key, runner)
 
 
 class Moment:

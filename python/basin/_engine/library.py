@@ -86,14 +86,10 @@ def path_of(path: Any) -> bytes:
     return path
 
 
-def _is_ours(module):
-    return isinstance(module, str) and module.partition(".")[0] == __name__.partition(".")[0]
-
-
 def warn(message: str, category: "type[Warning]" = UserWarning) -> None:
     """Warns of the line outside this package that called it, however deep inside it is found."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__")):
+    while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] == "basin":
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 
@@ -135,3 +131,15 @@ def owned(pointer: Any, free: Any, *needs: Any) -> Any:
             del needs[number]
 
     return ffi.gc(pointer, release)
+
+
+def made(function: Any, free: Any, *arguments: Any, needs: tuple = ()) -> Any:
+    """What a function of the library makes, whose first argument is where that is written."""
+    pointer = ffi.new(ffi.typeof(function).args[0])
+    check(function, pointer, *arguments)
+    return owned(pointer[0], free, *needs)
+
+
+def bundle_of(path: Any) -> Any:
+    """The tensors of a safetensors file."""
+    return made(lib.basin_bundle_read, lib.basin_bundle_free, path_of(path))

@@ -9,7 +9,7 @@ import threading
 import numpy
 
 from basin._engine.cuda import check_open
-from basin._engine.library import BasinError, check, ffi, lib, owned, raise_error, warn
+from basin._engine.library import BasinError, check, ffi, lib, made, owned, raise_error, warn
 from basin._engine.tensor import Borrowed, Slots, array_of, ready
 from basin._engine.trees import LEAF, flatten, names, unflatten
 from basin._expr.expression import Expression, Graph, required_expression
@@ -62,9 +62,8 @@ class Store:
 
     def __init__(self, backend):
         self.backend = backend
-        pointer = ffi.new("basin_store **")
-        check(lib.basin_store_new, pointer, backend.pointer)
-        self.pointer = owned(pointer[0], lib.basin_store_free, backend.pointer)
+        new, free, needs = lib.basin_store_new, lib.basin_store_free, backend.pointer
+        self.pointer = made(new, free, needs, needs=(needs,))
 
     def write(self, name, values):
         with self.backend.lock:
@@ -97,11 +96,10 @@ class Plan:
         self._given, self._error = ffi.new("basin_feed[]", given), ffi.new("basin_error *")
         self._counts = len(given), len(outputs)
         spec = ffi.new("basin_plan_spec *", {"output": self._outputs, "outputs": len(outputs)})
-        plan = ffi.new("basin_plan **")
+        new, needs = lib.basin_plan_new, (store.pointer, graph.pointer)
         with store.backend.lock:
-            check(lib.basin_plan_new, plan, store.pointer, spec)
-        self.pointer = owned(plan[0], lib.basin_plan_free, store.pointer, graph.pointer)
-        self.bytes = plan_bytes(plan[0])
+            self.pointer = made(new, lib.basin_plan_free, store.pointer, spec, needs=needs)
+        self.bytes = plan_bytes(self.pointer)
 
     def __call__(self, values):
         """Outputs as arrays; `values` are those of the inputs, from ready(), in their order."""

@@ -107,14 +107,6 @@ def _pointers(expressions):
     return ffi.new("basin_expr[]", [pointer_of(e) for e in expressions])
 
 
-def _vjp(size, output, cotangent, inputs):
-    output, cotangent = [output, cotangent] if size is None else each(size, [output, cotangent])
-    result = ffi.new("basin_expr[]", len(inputs))
-    y, c = pointer_of(output), pointer_of(cotangent)
-    lib.basin_vjp(result, y, c, _pointers(inputs), len(inputs))
-    return [output._again(pointer) for pointer in result]
-
-
 def _differentiated(inputs, places):
     """Inputs by some of which is differentiated: in a batch each entry has its own."""
     size, inputs = size_of(inputs), list(inputs)
@@ -128,12 +120,13 @@ def _reverse(base, how):
     count, chosen = len(base.shapes), bits(given, len(base.outputs))
 
     def build(graph, inputs):
-        size, inputs = _differentiated(inputs, bits(requested, count))
+        _, inputs = _differentiated(inputs, bits(requested, count))
         outputs, along = (
             base.build(graph, inputs[:count]),
             [inputs[i] for i in bits(requested, count)],
         )
-        parts = [_vjp(size, outputs[i], c, along) for i, c in zip(chosen, inputs[count:])]
+        given = zip(chosen, inputs[count:])
+        parts = [operations.pulled_back("vjp", outputs[i], along, c) for i, c in given]
         return [functools.reduce(lambda a, b: a + b, part) for part in zip(*parts)]
 
     names = (*base.names, *(f"cotangent {count + i}" for i in range(len(chosen))))

@@ -99,8 +99,9 @@ def pointer_of(a):
 
 def each(size, expressions):
     """All of them as batches: what entries share is repeated."""
-    return [a if a._batch is not None else _repeated(size, a) for a in expressions]
-
-
-def _repeated(size, a):
-    return Batched(a._graph, numpy.broadcast_to(a, (size, *a.shape))._pointer, a._dtype)
+    return [
+        a
+        if a._batch is not None
+        else Batched(a._graph, numpy.broadcast_to(a, (size, *a.shape))._pointer, a._dtype)
+        for a in expressions
+    ]

@@ -3,9 +3,9 @@ traces."""
 
 from typing import Any
 
-from basin._engine.library import BasinError, ffi, lib
+from basin._engine.library import BasinError, lib
 from basin._expr.expression import Expression, required_expression
-from basin._expr.operations import gradient, variables
+from basin._expr.operations import gradient, pulled_back, variables
 
 __all__ = ["hessian", "jacobian", "jvp", "vjp"]
 
@@ -16,12 +16,7 @@ def vjp(y: Expression, x: Any, cotangent: Any) -> Any:
     >>> basin.function(lambda x: basin.vjp(x**2, x, [1.0, 10.0]))([1.0, 2.0])
     array([ 2., 40.], dtype=float32)
     """
-    many, xs = variables("vjp", y, x)
-    cotangent = required_expression(cotangent, y._graph)
-    result = ffi.new("basin_expr[]", len(xs))
-    lib.basin_vjp(result, y._pointer, cotangent._pointer, [e._pointer for e in xs], len(xs))
-    found = [y._graph.wrap(pointer) for pointer in result]
-    return found if many else found[0]
+    return pulled_back("vjp", y, x, cotangent)
 
 
 def jvp(y: Expression, x: Any, tangent: Any) -> Expression:

@@ -79,7 +79,9 @@ def _slice(a, axis, start, stop, step):
 def _by_places(a, index, at, spread):
     """Lists of places on some axes, and numbers, which are such lists: they repeat to one shape,
     which stands where they stood, or in front where something stands between them."""
-    chosen = [n for n, i in enumerate(index) if not (i is None or i is Ellipsis or _is_slice(i))]
+    chosen = [
+        n for n, i in enumerate(index) if not (i is None or i is Ellipsis or isinstance(i, slice))
+    ]
     together = chosen[-1] - chosen[0] + 1 == len(chosen)
     index = [(i, n in chosen) for n, i in enumerate(index)]
     index = index[:at] + [(s, False) for s in spread] + index[at + 1 :]
@@ -96,10 +98,6 @@ def _by_places(a, index, at, spread):
     order = list(range(len(shape), result.ndim))
     order[front:front] = range(len(shape))
     return numpy.transpose(result, order)
-
-
-def _is_slice(i):
-    return isinstance(i, slice)
 
 
 def take_places(a, axes, places):

@@ -196,16 +196,16 @@ def _draws(function, seed, shape):
     graph = graph_of((seed, shape if isinstance(shape, Expression) else ()))
     shape = shape.shape if isinstance(shape, (Expression, numpy.ndarray)) else shape
     shape = (shape,) if isinstance(shape, numbers.Integral) else shape
-    return graph.wrap(function(_seed(graph, seed), shape_of(shape)))
+    return graph.wrap(function(seed_of(graph, seed), shape_of(shape)))
 
 
-def _seed(graph, seed):
+def seed_of(graph, seed):
     """An index tensor [2]: the low and the high word."""
     if not isinstance(seed, Expression):
-        low, high = int(seed) & 0xFFFFFFFF, int(seed) >> 32
-        return graph.places(numpy.array([low, high], dtype="u4").astype("i4"))
+        words = [int(seed) & 0xFFFFFFFF, int(seed) >> 32 & 0xFFFFFFFF]
+        return graph.places(numpy.array(words, "u4").view("i4"))
     both = numpy.stack([seed, 0.0 * seed])
-    return lib.basin_to_index(both._pointer, 2**31 - 1)
+    return graph.wrap(lib.basin_to_index(both._pointer, 2**31 - 1))._pointer
 
 
 @computes
@@ -216,4 +216,4 @@ def dropout(a: Any, rate: float, seed: Any) -> Any:
     >>> sorted(set(kept.tolist())), abs(float(kept.mean()) - 1) < 0.1
     ([0.0, 2.0], True)
     """
-    return apply(lib.basin_dropout, a, rate, _seed(a._graph, seed))
+    return apply(lib.basin_dropout, a, rate, seed_of(a._graph, seed))

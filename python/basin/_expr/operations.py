@@ -405,14 +405,22 @@ def gradient(y: Expression, x: Any) -> Any:
     >>> basin.function(lambda x: basin.gradient(x**3, x))([1.0, 2.0])
     array([ 3., 12.], dtype=float32)
     """
-    many, xs = variables("gradient", y, x)
-    size = size_of([y, *xs])
+    return pulled_back("gradient", y, x)
+
+
+def pulled_back(what: str, y: Any, x: Any, cotangent: Any = None) -> Any:
+    """The gradient of sum(cotangent y), or of sum(y)."""
+    many, xs = variables(what, y, x)
+    given = [y] if cotangent is None else [y, required_expression(cotangent, y._graph)]
+    size = size_of([*given, *xs])
     if size is not None:
         if any(x._batch is None for x in xs):
-            raise NotBatchedError("the gradient by what entries share")
-        y = each(size, [y])[0]
+            raise NotBatchedError(f"the {what} by what entries share")
+        given = each(size, given)
+    y, *along = given
     result = ffi.new("basin_expr[]", len(xs))
-    lib.basin_vjp(result, pointer_of(y), ffi.NULL, [pointer_of(x) for x in xs], len(xs))
+    along = pointer_of(along[0]) if along else ffi.NULL
+    lib.basin_vjp(result, pointer_of(y), along, [pointer_of(x) for x in xs], len(xs))
     found = [y._again(pointer) for pointer in result]
     return found if many else found[0]
 

@@ -122,7 +122,8 @@ def call_ufunc(ufunc, method, inputs, options):
         return _called(METHODS[method][ufunc], f"{ufunc.__name__}.{method}", inputs, options)
     if method != "__call__":
         name = f"{ufunc.__name__}.{method}"
-        raise BasinError(refusal(None, name) + _advice(method))
+        advice = ": basin.scatter(values, index, rows) sums by index" if method == "at" else ""
+        raise BasinError(refusal(None, name) + advice)
     if ufunc not in UFUNCS:
         raise BasinError(refusal(ufunc, ufunc.__name__))
     ours = UFUNCS[ufunc]
@@ -132,10 +133,6 @@ def call_ufunc(ufunc, method, inputs, options):
         raise BasinError(f"numpy.{ufunc.__name__} with {sorted(options)} of an expression")
     function = _pointwise.UNARY.get(ufunc) or _pointwise.BINARY.get(ufunc)
     return pointwise(function, *expressions(*inputs))
-
-
-def _advice(method):
-    return ": basin.scatter(values, index, rows) sums by index" if method == "at" else ""
 
 
 def call_function(function, arguments, options):

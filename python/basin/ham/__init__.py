@@ -34,8 +34,8 @@ from typing import Any, Callable, Optional, Union
 
 import numpy
 
-from basin._engine.descent import Descent, sizes, whole
-from basin._engine.library import BasinError, check, ffi, lib, owned, path_of, text
+from basin._engine.descent import Descent, descend, whole
+from basin._engine.library import BasinError, bundle_of, check, ffi, lib, path_of, text
 from basin._engine.plan import Store, backend_of, declare, describe, warn_of_doubles
 from basin._engine.plots import table_html
 from basin._engine.tensor import ready, shape_of
@@ -211,10 +211,7 @@ class HAM(Energy):
         store, step = Store(backend_of("ref")), ffi.new("int64_t *")
         for name, value in _flat(self._values).items():
             store.write(name, value)
-        bundle = ffi.new("basin_bundle **")
-        check(lib.basin_bundle_read, bundle, path_of(path))
-        bundle = owned(bundle[0], lib.basin_bundle_free)
-        check(lib.basin_checkpoint_read, step, store.pointer, bundle)
+        check(lib.basin_checkpoint_read, step, store.pointer, bundle_of(path))
         return self.set(_nested({name: store.read(name) for name in _flat(self._values)}))
 
     def _checked(self, params):
@@ -341,7 +338,7 @@ class HAM(Energy):
         >>> end.g["h"].round(2), bool((numpy.diff(end.energy[:, 0]) <= 1e-6).all())
         (array([0.98, 0.02], dtype=float32), True)
         """
-        batch = self._batch({"x": x})
+        asked, batch = locals(), self._batch({"x": x})
         masks = self._masks_of(clamp, mask, batch)
         given = {"x": {name: x[name] for name in self.layers}, "params": self._values}
         chosen = backend_of(backend)
@@ -351,24 +348,15 @@ class HAM(Energy):
         states, values = values[: len(self.layers)], values[len(self.layers) :]
         arrays = {n: m for n, m in masks.items() if m is not None and m.ndim}
         values += [ready(m) for m in arrays.values()]
-        stop = {"tolerance": tolerance, "until": until, "guard": guard, "accelerate": accelerate}
-        # With an observer or a tolerance, or few steps, the library takes steps one by one.
-        single = steps < 8 or bool(trajectory or observe or tolerance)
+
+        def make(spec, stop):
+            warn_of_doubles(backend, {"x": x})
+            spec["synapses_only"] = synapses_only
+            return self._network(chosen, batch, masks, arrays, spec, stop)
+
         kept = tuple(None if mask is None else mask.shape for mask in masks.values())
-        key = chosen, *key, batch, synapses_only, guard, accelerate, until > 0, noise, kept, single
-        with chosen.lock:
-            runner = self._runners.borrow(key)
-            if runner is None:
-                warn_of_doubles(backend, {"x": x})
-                ends = {**stop, "tolerance": float(single)}
-                spec = {"synapses_only": synapses_only, "noise": noise, "steps": max(steps, 0)}
-                runner = self._network(chosen, batch, masks, arrays, spec, ends)
-            try:
-                spec = {"steps": steps, **sizes(alpha, steps)}
-                stop["seed"] = whole("seed", seed)
-                return runner.run(states, values, spec, stop, observe, trajectory)
-            finally:
-                self._runners.give_back(key, runner)
+        key = *key, batch, synapses_only, kept
+        return descend(self._runners, chosen, key, make, states, values, alpha, asked)
 
     def _network(self, backend, batch, masks, arrays, spec, stop):
         graph = Graph()

@@ -28,9 +28,7 @@ class Pairs(_eager.Pairs):
         self, edges: object, queries: int, keys: int | None = None, *, both_ways: bool = False,
         drop_self: bool = False, add_self: bool = False,
     ) -> None:  # fmt: skip
-        """`edges` are integers [E, 2] (query, key) among `queries` and `keys` nodes; equal ones are
-        merged. `both_ways` adds each edge the other way, `drop_self` leaves out pairs of a node
-        with itself, `add_self` adds one for each node."""
+        """Arguments are those of basin.torch.Pairs."""
         edges = numpy.asarray(edges)
         self.packed = jnp.asarray(self._pack(edges, queries, keys, both_ways, drop_self, add_self))
 
@@ -183,13 +181,8 @@ def attention_lse(
     q: jax.Array, k: jax.Array, beta: float | jax.Array, pairs: Pairs | str | None = None,
     scale: jax.Array | None = None, *, exclude_self: bool = False, layout: str = "hny",
 ) -> jax.Array:  # fmt: skip
-    """log(sum over keys of exp(beta q . k scale)) for each query and head, [.., H, N].
-
-    q [.., H, N, Y], k [.., H, M, Y]; beta a number or [H]. `pairs` is None (all of them), "causal"
-    (a query sees its own token and those before it) or `Pairs`; `exclude_self` leaves out each
-    token's pair with itself. `scale` multiplies scores: [.., H, N, M], or [P, H] for a list. It
-    can be differentiated twice with respect to all of them. A query without keys has 0. With
-    layout="nhy" heads come after tokens: q [.., N, H, Y], scale [.., N, M, H], result [.., N, H].
+    """log(sum over keys of exp(beta q . k scale)) for each query and head, [.., H, N]: arguments
+    and derivatives are those of basin.torch.attention_lse.
 
     >>> import jax.numpy as jnp
     >>> from basin.jax import attention_lse

@@ -2,10 +2,12 @@
 
 from typing import Any
 
-from basin._engine.library import BasinError, check, open_library, owned, path_of, text, warn
+from basin._engine.library import BasinError, check, made, open_library, owned, path_of, text, warn
 from basin.tasks import _declarations
 
-__all__ = ["BasinError", "check", "ffi", "lib", "owned", "path_of", "sized", "text", "warn"]
+__all__ = [
+    "BasinError", "check", "ffi", "lib", "made", "owned", "path_of", "sized", "text", "warn",
+]  # fmt: skip
 
 ffi: Any = _declarations.ffi
 lib: Any

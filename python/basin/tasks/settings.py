@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import numpy
 
-from basin.tasks._library import BasinError, check, ffi, lib, owned, path_of, text
+from basin.tasks._library import BasinError, check, ffi, lib, made, path_of, text
 
 __all__ = ["Setting", "Settings", "nearest", "presets", "table"]
 
@@ -129,10 +129,9 @@ class Settings(Mapping):
 
     def __init__(self, task: str, preset: Optional[str] = None, **settings: Any):
         _rows(task)
-        pointer = ffi.new("basin_settings **")
         name = ffi.NULL if preset is None else preset.encode()
-        check(lib.basin_settings_new, pointer, task.encode(), name)
-        self.pointer, self.task = owned(pointer[0], lib.basin_settings_free), task
+        new, free = lib.basin_settings_new, lib.basin_settings_free
+        self.pointer, self.task = made(new, free, task.encode(), name), task
         for key, value in settings.items():
             self[key] = value
 

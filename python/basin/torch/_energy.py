@@ -36,22 +36,13 @@ def _compute(key, tensors):
     results = [first.new_empty(shape) for shape in program.outputs]
     addresses = [x.data_ptr() for x in tensors], [x.data_ptr() for x in results]
     if first.is_cuda:
-        _queue(program, first, addresses)
+        device = first.get_device()
+        with torch.cuda.device(device):  # plans run on the thread's device
+            program.running("cuda", device).run(*addresses, stream=_stream(device))
     else:
         backend = "ref" if first.dtype == torch.float64 else "cpu"
         program.running(backend, 0, torch.get_num_threads()).run(*addresses)
     return results
-
-
-def _queue(program, like, addresses):
-    device = like.get_device()
-    with torch.cuda.device(device):  # plans run on the thread's device
-        program.running("cuda", device).run(*addresses, stream=_stream(device))
-
-
-def _results_like(key, tensors):
-    program = _programs.find(key, _shapes(tensors))
-    return [tensors[0].new_empty(shape) for shape in program.outputs]
 
 
 # ---- operations, one for each number of operands and results ----
@@ -77,7 +68,8 @@ def _define(ins, outs):
         return _single(_compute(operands[-1], operands[:-1]))
 
     def fake(*operands):
-        return _single(_results_like(operands[-1], operands[:-1]))
+        program = _programs.find(operands[-1], _shapes(operands[:-1]))
+        return _single([operands[0].new_empty(shape) for shape in program.outputs])
 
     def keep(ctx, inputs, output):
         _keep(ctx, inputs[-1], inputs[:-1])

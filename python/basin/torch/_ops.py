@@ -48,11 +48,6 @@ def _laid(x, first):
     return x.clone() if x.data_ptr() % 16 else x
 
 
-def _laid_scale(scale, first, pairs):
-    scale = scale if first or pairs is not None else scale.permute(0, 2, 3, 1)
-    return scale.contiguous()
-
-
 def _new(like, shape, first, dtype=None):
     """A result [B, H, N, ..], in memory as the kernels write it."""
     if first:
@@ -100,18 +95,37 @@ _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # without an
 _current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
 
 
+def launch(q, operation, head, names, addresses, sizes):
+    """Runs a job on the device of q; `sizes` keeps those of workspaces."""
+    eager = _backend(q)
+    if not q.is_cuda:
+        _eager.run(eager, operation, head, names, addresses)
+        return
+    index = q.get_device()
+    if index != _current_device():
+        with torch.cuda.device(index):
+            launch(q, operation, head, names, addresses, sizes)
+        return
+    key = (index, operation, names)
+    size = sizes.get(key)
+    if size is None:
+        size = sizes[key] = _eager.workspace_bytes(eager, operation, head, names, addresses)
+    room = q.new_empty(size, dtype=torch.uint8) if size else None
+    addresses += (room.data_ptr() if size else 0, size, _stream(index))
+    _eager.run(eager, operation, head, names + _WORK, addresses)
+
+
 class _Form:
     """Attention of one shape, type and pattern, as jobs have it."""
 
     __slots__ = ("bytes", "first", "head", "sizes")
 
-    def __init__(self, q, k, beta, scale, pairs, count, flags):
-        self.first = _heads_first(q, beta, scale, pairs)
-        batch, heads, queries, width = q.shape
-        if self.first:
+    def __init__(self, shape, keys, dtype, first, count, flags):
+        batch, heads, queries, width = shape
+        if first:
             batch, heads = batch * heads, 1
-        self.sizes = (batch, queries, k.shape[2], heads, width, count)
-        self.head = _eager.head(_NAMES[q.dtype], self.sizes, flags)
+        self.first, self.sizes = first, (batch, queries, keys, heads, width, count)
+        self.head = _eager.head(_NAMES[dtype], self.sizes, flags)
         self.bytes = {}  # of workspaces
 
     def beta_of(self, beta):
@@ -138,47 +152,23 @@ class _Form:
             if x is not None:
                 names.append(name)
                 addresses.append(x.data_ptr())
-        q, names = operands["q"], tuple(names)
-        if not q.is_cuda:
-            _eager.run(_backend(q), operation, self.head, names, addresses)
-        elif q.get_device() == _current_device():
-            self.queue(operation, q, names, addresses)
-        else:
-            with torch.cuda.device(q.device):
-                self.queue(operation, q, names, addresses)
-
-    def queue(self, operation, q, names, addresses):
-        eager, index = _backend(q), q.get_device()
-        key = (index, operation, names)
-        size = self.bytes.get(key)
-        if size is None:
-            size = _eager.workspace_bytes(eager, operation, self.head, names, addresses)
-            self.bytes[key] = size
-        room = q.new_empty(size, dtype=torch.uint8) if size else None
-        addresses += (room.data_ptr() if size else 0, size, _stream(index))
-        _eager.run(eager, operation, self.head, names + _WORK, addresses)
+        launch(operands["q"], operation, self.head, tuple(names), addresses, self.bytes)
 
 
 _AS_THEY_ARE = {"beta", "scale"}
 _WORK = ("workspace", "workspace_bytes", "stream")
-_forms = {}
+_formed = functools.lru_cache(maxsize=256)(_Form)
 
 
 def _form(q, k, beta, scale, pairs, count, flags):
-    key = (
-        q.shape, k.shape, q.dtype, q.is_contiguous(), beta.numel(), scale is None, pairs is None,
-        count, flags,
-    )  # fmt: skip
-    form = _forms.get(key)
-    if form is None:
-        if len(_forms) > 256:
-            _forms.clear()
-        form = _forms[key] = _Form(q, k, beta, scale, pairs, count, flags)
-    return form
+    first = _heads_first(q, beta, scale, pairs)
+    return _formed(q.shape, k.shape[2], q.dtype, first, count, flags)
 
 
 def _operands(form, q, k, beta, scale, pairs):
-    scale = scale if scale is None else _laid_scale(scale, form.first, pairs)
+    if scale is not None:
+        listed = form.first or pairs is not None
+        scale = (scale if listed else scale.permute(0, 2, 3, 1)).contiguous()
     return {"q": q, "k": k, "beta": form.beta_of(beta), "scale": scale}
 
 

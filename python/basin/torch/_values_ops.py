@@ -44,45 +44,28 @@ def _compact(bias, listed):
 
 
 _OPERANDS = ("q", "k", "a", "b", "v", "bias", "c", "av", "abias", "ac")  # in the order of a job
-_forms = {}
 
 
 class _Form:
     """An operation of one shape, type and pattern: how its jobs begin and what they name."""
 
-    __slots__ = ("head", "names", "of_job", "sizes", "values", "values_names", "work")
+    __slots__ = ("bytes", "head", "names", "of_job", "sizes", "values", "values_names")
 
-    def __init__(self, shared, first, repeats, there, results):
-        q, k, v, _, pairs, count, flags, factor = shared
-        batch, heads, queries, width = q.shape
-        self.sizes = (batch, queries, k.shape[2], heads, width, count)
+    def __init__(self, q, k, wide, dtype, listed, pattern, first, repeats, there, results):
+        (batch, heads, queries, width), (count, flags, factor) = q, pattern
+        self.sizes = (batch, queries, k[2], heads, width, count)
         self.head, self.values = _eager.values_head(
-            _ops._NAMES[q.dtype], self.sizes, k.shape[1], v.shape[3], flags, factor, first, repeats
+            _ops._NAMES[dtype], self.sizes, k[1], wide, flags, factor, first, repeats
         )
         names = [name for name, x in zip(_OPERANDS, there) if x]
-        listed = () if pairs is None else _eager.LIST
-        names = [*listed, *names, *(name for name, x in results if x is not None)]
+        names = [*(_eager.LIST if listed else ()), *names, *results]
         self.of_job = [_eager.of_job(name) for name in names]
         self.names = (*(name for name in names if _eager.of_job(name)), "values")
         self.values_names = tuple(name for name in names if not _eager.of_job(name))
-        self.work = {}  # bytes of workspaces, by device
+        self.bytes = {}  # of workspaces
 
 
-def _form(operation, shared, first, repeats, there, results):
-    q, k, v, _, pairs, count, flags, factor = shared
-    requested = tuple(x is not None for _, x in results)
-    key = (
-        operation, q.shape, k.shape, v.shape[3], q.dtype, first, pairs is None, count, flags,
-        factor, repeats, there, requested,
-    )  # fmt: skip
-    form = _forms.get(key)
-    if form is None:
-        if len(_forms) > 256:
-            _forms.clear()
-        form = _forms[key] = _Form(shared, first, repeats, there, results)
-    return form
-
-
+_form = functools.lru_cache(maxsize=256)(_Form)
 _ONCE = ((False,) * 3,) * 2
 
 
@@ -97,7 +80,9 @@ def _run(operation, shared, tangents, results):
         repeats = some, more
     operands = [q, k, a, b, v, bias, c, av, abias, ac]  # kept until the call is made
     there = tuple([x is not None for x in operands])
-    form = _form(operation, shared, first, repeats, there, results)
+    requested = tuple([name for name, x in results if x is not None])
+    of = q.shape, k.shape, v.shape[3], q.dtype, pairs is not None, tuple(shared[5:])
+    form = _form(*of, first, repeats, there, requested)
     addresses = [] if pairs is None else _eager.list_addresses(pairs.data_ptr(), form.sizes)
     for i, x in enumerate(operands):
         if x is None:
@@ -112,24 +97,7 @@ def _run(operation, shared, tangents, results):
     values, at = _eager.values_of(form.values, form.values_names, apart)  # kept until the call
     addresses = [x for x, mine in zip(addresses, form.of_job) if mine]
     addresses.append(at)
-    if not q.is_cuda:
-        _eager.run(_ops._backend(q), operation, form.head, form.names, addresses)
-    elif q.get_device() == _ops._current_device():
-        _queue(operation, q, form, addresses)
-    else:
-        with torch.cuda.device(q.device):
-            _queue(operation, q, form, addresses)
-
-
-def _queue(operation, q, form, addresses):
-    eager, index = _ops._backend(q), q.get_device()
-    size = form.work.get(index)
-    if size is None:
-        size = _eager.workspace_bytes(eager, operation, form.head, form.names, addresses)
-        form.work[index] = size
-    room = q.new_empty(size, dtype=torch.uint8) if size else None
-    addresses += (room.data_ptr() if size else 0, size, _ops._stream(index))
-    _eager.run(eager, operation, form.head, form.names + _ops._WORK, addresses)
+    _ops.launch(q, operation, form.head, form.names, addresses, form.bytes)
 
 
 def _new_output(q, v, shape=None):

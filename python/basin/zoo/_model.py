@@ -8,7 +8,7 @@ from typing import Any, Callable, ClassVar, Optional
 
 import numpy
 
-from basin._engine.descent import Callbacks, Descent, Runner, sizes, whole
+from basin._engine.descent import Callbacks, Descent, Runner, descend
 from basin._engine.library import BasinError, check, ffi, lib, text
 from basin._engine.plan import Plans, backend_of, warn_of_doubles
 from basin._engine.plots import table_html
@@ -193,7 +193,9 @@ class Model:
         self._sizes = sizes
         self._settings = {n: given.pop(n) for n in row.settings if n in given}
         self._arrays = {
-            n: v if v is None or isinstance(v, Expression) else numpy.array(v, dtype=_type_of(n))
+            n: v
+            if v is None or isinstance(v, Expression)
+            else numpy.array(v, dtype="i4" if n == "edges" else "f8")
             for n, v in given.items()
         }
         beta = self._arrays.get("beta")
@@ -229,7 +231,7 @@ class Model:
 
     def terms(self, x: Any, *, backend: Any = None) -> dict[str, Any]:
         """The terms of the energy by name."""
-        names = self._term_names()
+        names = Bound(self, graph_of(self._arrays.values()) or Graph()).names
         return {n: self._apply("term", x, backend, number=i) for i, n in enumerate(names)}
 
     def activation(self, x: Any, *, backend: Any = None) -> Any:
@@ -261,25 +263,16 @@ class Model:
         """Published steps from x in the C loop; returns a Descent, energies by step included. alpha
         is a number, an array of one for each step, or a function of the step; the other options
         are those of basin.energies.Energy.descend."""
-        spec = {"steps": steps, **sizes(self.alpha if alpha is None else alpha, steps)}
-        stop = {"tolerance": tolerance, "until": until, "guard": guard, "accelerate": accelerate}
-        given, chosen = x, backend_of(backend)
-        x = ready(x)
-        self._check(x.shape)
-        single = steps < 8 or bool(trajectory or observe or tolerance)
-        key = chosen, noise, guard, accelerate, until > 0, single, x.shape
-        with chosen.lock:
-            runner = self._runners.borrow(key)
-            if runner is None:
-                warn_of_doubles(backend, {"x": given})
-                ends = {**stop, "tolerance": float(single)}
-                made = {"steps": max(steps, 0), "alpha": 0.0, "noise": noise}
-                runner = Bound(self, Graph()).runner(chosen, x.shape, made, ends)
-            try:
-                ends = {**stop, "seed": whole("seed", seed)}
-                return runner.run([x], [], spec, ends, observe, trajectory)
-            finally:
-                self._runners.give_back(key, runner)
+        asked, array, chosen = locals(), ready(x), backend_of(backend)
+        self._check(array.shape)
+
+        def make(spec, stop):
+            warn_of_doubles(backend, {"x": x})
+            spec["alpha"] = 0.0
+            return Bound(self, Graph()).runner(chosen, array.shape, spec, stop)
+
+        alpha = self.alpha if alpha is None else alpha
+        return descend(self._runners, chosen, array.shape, make, [array], [], alpha, asked)
 
     def verdict(
         self, x: Any = None, *, draws: int = DRAWS, steps: int = 20, seed: int = 0
@@ -390,9 +383,6 @@ class Model:
         if shape[-1:] != (expected,):
             raise BasinError(f"x of shape {list(shape)}, expected [.., {expected}] for {self!r}")
 
-    def _term_names(self):
-        return Bound(self, graph_of(self._arrays.values()) or Graph()).names
-
     def _apply(self, what, x, backend, **options):
         self._check(numpy.shape(x))
         graph = graph_of([x, *self._arrays.values()])
@@ -407,10 +397,6 @@ class Model:
             function = Function(lambda x: self._apply(what, x, None, **options), backend=backend)
             self._functions[key] = function
         return self._functions[key](x)
-
-
-def _type_of(name):
-    return "i4" if name == "edges" else "f8"
 
 
 def _rises(descent):

@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 import numpy
 
-from basin.tasks._library import BasinError, check, ffi, lib, owned, sized, text, warn
+from basin.tasks._library import BasinError, ffi, lib, made, sized, text, warn
 
 _EXPECTED = "expected numbers, dates, texts or categories"
 _IDS = ("id", "node", "node_id", "nodeid", "name", "txid")  # as the program knows them
@@ -374,16 +374,16 @@ def _ends(columns, known, what):
 
 def _lists_edges(table):
     """Whether the library takes a table for one of edges, by the names of its columns."""
-    network, keep = ffi.new("basin_network **"), ffi.new("char[]", table)
+    keep = ffi.new("char[]", table)
     texts, path = ffi.new("const char *[]", [keep]), ffi.new("char[]", b"edges")
     own = sized("basin_table_options", text=texts)
     options = sized("basin_network_options", table=own)
+    given, view = ffi.new("const char *[]", [path]), sized("basin_network_view")
     try:
-        check(lib.basin_network_open, network, ffi.new("const char *[]", [path]), 1, options)
+        network = made(lib.basin_network_open, lib.basin_network_close, given, 1, options)
     except BasinError:
         return False
-    view = sized("basin_network_view")
-    lib.basin_network_get_view(view, owned(network[0], lib.basin_network_close))
+    lib.basin_network_get_view(view, network)
     return view.relations > 0
 
 

@@ -304,14 +304,8 @@ class GraphSet:
         given = {"smiles": smiles, "id": ids, "target": "\n".join(targets)}
         texts = {key: ffi.new("char[]", str(text).encode()) for key, text in given.items() if text}
         merge = replicates == "mean"
-        options = sized(
-            "basin_graphset_options",
-            stereo=stereo,
-            values=values,
-            as_is=as_is,
-            merge=merge,
-            **texts,
-        )
+        how = {"stereo": stereo, "values": values, "as_is": as_is, "merge": merge}
+        options = sized("basin_graphset_options", **how, **texts)
         self._take(lambda s: check(lib.basin_graphset_read, s, path_of(path), options))
         if self.pointer.note:
             _warn_of(self.pointer)

@@ -4,7 +4,7 @@ import os
 
 import numpy
 
-from basin.tasks._library import BasinError, check, ffi, lib, owned, path_of
+from basin.tasks._library import BasinError, check, ffi, lib, made, owned, path_of
 
 
 def pixels_of(picture):
@@ -89,9 +89,8 @@ class Pictures:
 
     def collection(self):
         """A basin_pictures of copies."""
-        pictures = ffi.new("basin_pictures **")
-        check(lib.basin_pictures_from_memory, pictures, self.pointer, len(self))
-        return owned(pictures[0], lib.basin_pictures_close)
+        new, close = lib.basin_pictures_from_memory, lib.basin_pictures_close
+        return made(new, close, self.pointer, len(self))
 
 
 def _borrowed(pixels):

@@ -7,7 +7,7 @@ import numpy
 
 from basin.tasks._library import BasinError, check, ffi, lib, sized, warn
 from basin.tasks._models import plots as _plots
-from basin.tasks._models.estimator import column_of, gaps_of, known_of
+from basin.tasks._models.estimator import column_of, gaps_of, known_labels
 from basin.tasks._models.nodes import Explanation, NodeEstimator
 
 if TYPE_CHECKING:
@@ -65,10 +65,6 @@ class Detector(NodeEstimator):
         """[N, 2]: the probability of each node to be normal, and anomalous."""
         anomalous = self._probabilities(X, edges, options)
         return numpy.stack([1 - anomalous, anomalous], axis=1)
-
-    def _probabilities(self, X, edges, options):
-        given = self._given(X, edges, options)
-        return self._score(self._build(given))[given.rows]
 
     def decision_function(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:
         """The probability minus the threshold: above 0 for nodes that count as anomalous."""
@@ -167,12 +163,6 @@ class AnomalyDetector(Detector):
         names = [field.name for field in dataclasses.fields(Threshold)][1:]
         return Threshold(result.threshold, *(tuple(getattr(result, name)) for name in names))
 
-    def _probabilities(self, X, edges, options):
-        given = self._given(X, edges, options)
-        network = self._build(given)
-        self._look_for_drift(network)
-        return self._score(network)[given.rows]
-
     def explain(self, X: Any, node: Any, *, edges: Any = None, **options: Any) -> Explanation:
         """Why a node scores as it does: neighbours and features that count. The node is a number,
         or the label of a row of a pandas table."""
@@ -185,15 +175,8 @@ class AnomalyDetector(Detector):
 
 def _known(y, count):
     """Labels, and which of them are known."""
-    values = column_of(gaps_of(y), count)
-    if values.dtype.kind == "f" and not numpy.array_equal(values, numpy.rint(values)):
-        raise BasinError(f"Unknown label type: y is continuous, expected two classes of {count}")
-    if values.dtype.kind in "iuf":
-        return values, values != -1
-    if values.dtype.kind == "O":
-        known = known_of(values)
-        return numpy.where(known, values, None), known
-    return values, numpy.ones(count, bool)
+    values, known = known_labels(column_of(gaps_of(y), count), f"two classes of {count}")
+    return (numpy.where(known, values, None) if values.dtype.kind == "O" else values), known
 
 
 def _classes(y, count, anomalous):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy
 
 from basin.tasks._library import BasinError, check, ffi, lib, text
-from basin.tasks._models.estimator import column_of, known_of
+from basin.tasks._models.estimator import column_of, known_labels
 from basin.tasks._models.nodes import Explanation, NodeEstimator
 
 if TYPE_CHECKING:
@@ -64,10 +64,7 @@ class NodeClassifier(NodeEstimator):
 
     def predict_proba(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:
         """[N, C]: the probability of each node to be of each of `classes_`."""
-        given = self._given(X, edges, options)
-        network = self._build(given)
-        self._look_for_drift(network)
-        return self._predict(network)[given.rows]
+        return self._probabilities(X, edges, options, self._info().classes)
 
     def predict(self, X: Any, *, edges: Any = None, **options: Any) -> numpy.ndarray:
         """The most probable class of each node."""
@@ -126,18 +123,10 @@ def _is_number(name):
 
 def _known(y, count):
     """Labels, and which of them are known."""
-    values = column_of(y, count)
+    values, known = known_labels(column_of(y, count), "classes: whole numbers or texts")
     if values.dtype.kind == "f":
-        if not numpy.array_equal(values, numpy.rint(values)):
-            raise BasinError(
-                "Unknown label type: y is continuous, expected classes: whole numbers or texts"
-            )
         values = values.astype("i8")
-    if values.dtype.kind in "iu":
-        return values, values != -1
     if values.dtype.kind == "O":
-        known = known_of(values)
-        if all(isinstance(value, numbers.Integral) for value in values[known]):
-            return numpy.where(known, values, -1).astype("i8"), known
-        return numpy.where(known, values, "").astype(str), known
-    return values, numpy.ones(len(values), bool)
+        whole = all(isinstance(value, numbers.Integral) for value in values[known])
+        values = numpy.where(known, values, -1 if whole else "").astype("i8" if whole else str)
+    return values, known

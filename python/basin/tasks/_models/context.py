@@ -6,7 +6,7 @@ from typing import Any, Optional
 import numpy
 
 from basin.tasks._data.network import Network, network_labels, relation_of, view_of
-from basin.tasks._library import BasinError, check, ffi, lib, owned, path_of, sized, text
+from basin.tasks._library import BasinError, check, ffi, lib, made, path_of, sized, text
 from basin.tasks._models.anomaly import Detector
 from basin.tasks._models.nodes import id_of
 
@@ -92,12 +92,14 @@ class InContextDetector(Detector):
         self._base = network = given.build()
         if network_labels(network) is None:
             raise BasinError("InContextDetector requires y to be passed, but the target y is None")
-        backend, context = self._backend(), ffi.new("basin_context **")
+        backend = self._backend()
         weights = ffi.NULL if self.weights is None else path_of(self.weights)
         options = sized("basin_context_options", labels=self.labels or 0, passes=self.passes)
         with backend.lock:
-            check(lib.basin_context_open, context, weights, backend.pointer)
-            model = owned(context[0], lib.basin_context_close, backend.pointer, network)
+            model = made(
+                lib.basin_context_open, lib.basin_context_close, weights, backend.pointer,
+                needs=(backend.pointer, network),
+            )  # fmt: skip
             check(lib.basin_context_read, model, network, 0)
             check(lib.basin_context_store, model, options)
         self._model = model
@@ -113,6 +115,9 @@ class InContextDetector(Detector):
     def _trained(self):
         self._fitted()
         return ffi.NULL
+
+    def _look_for_drift(self, network):
+        """Columns are ranked among those of fit()."""
 
     def _score(self, network, *shape):
         probability = numpy.empty((view_of(network).nodes, *shape))
@@ -142,10 +147,10 @@ class InContextDetector(Detector):
         """The labelled nodes that a node's score was retrieved from. The node is a number, or the
         label of a row of a pandas table."""
         given = self._given(X, edges, options)
-        found, network = ffi.new("basin_context_explanation **"), self._build(given)
+        network, free = self._build(given), lib.basin_context_explanation_free
         with self._backend().lock:
-            check(lib.basin_context_explain, found, self._fitted(), network, given.number_of(node))
-        e = owned(found[0], lib.basin_context_explanation_free)
+            asked = self._fitted(), network, given.number_of(node)
+            e = made(lib.basin_context_explain, free, *asked)
         ends = numpy.array([e.energy[i] for i in range(2 * e.blocks)])
         return Retrieval(
             node=e.node, probability=e.probability, logit=e.logit, odds=e.odds,

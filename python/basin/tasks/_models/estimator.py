@@ -243,10 +243,17 @@ def there_of(values):
     return numpy.array([isinstance(one, (bool, numpy.bool_)) and bool(one) for one in same], bool)
 
 
-def known_of(values):
-    """Which labels of an object array are known: those that are there, but for the number -1."""
+def known_labels(values, expected):
+    """Labels, and which of them are known: all that are there, but for the number -1."""
+    kind = values.dtype.kind
+    if kind == "f" and not numpy.array_equal(values, numpy.rint(values)):
+        raise BasinError(f"Unknown label type: y is continuous, expected {expected}")
+    if kind in "iuf":
+        return values, values != -1
+    if kind != "O":
+        return values, numpy.ones(len(values), bool)
     unknown = [isinstance(value, numbers.Integral) and value == -1 for value in values]
-    return there_of(values) & ~numpy.array(unknown, bool)
+    return values, there_of(values) & ~numpy.array(unknown, bool)
 
 
 def share_of(validation):

@@ -104,6 +104,13 @@ class _GraphEstimator(Estimator):
         data = sized("basin_graphs_train_data", set=graphs.pointer, hold_out=hold_out)
         return self._train(self._settings(), data)
 
+    def _fit_set(self, graphs, y=None):
+        if y is not None:
+            raise BasinError("y beside a GraphSet, which has its own classes or values")
+        self._fit(graphs)
+        self._opened()
+        return self
+
     def _set(self, graphs):
         return graphs if isinstance(graphs, GraphSet) else self._made(graphs, self.settings_)
 
@@ -211,20 +218,14 @@ class GraphClassifier(ClassifierMixin, _GraphEstimator):
     def fit(self, graphs: Any, y: Any = None) -> "Self":
         """Trains on a list of graphs and their classes y, numbers or texts."""
         if isinstance(graphs, GraphSet):
-            if y is not None:
-                raise BasinError("y beside a GraphSet, which has its own classes")
             if graphs.pointer.task != lib.BASIN_GRAPHS_CLASSES and not graphs.pointer.binary:
                 raise BasinError(
                     "a set of values, or of nodes; GraphClassifier needs classes of graphs"
                 )
-            self._fit(graphs)
-            self._opened()
-            return self
+            return self._fit_set(graphs, y)
         y = _own_target(graphs, y, self)
         if getattr(y, "ndim", 1) == 2 or (len(y) and isinstance(y[0], (list, tuple))):
-            self._fit(self._made(graphs, targets=_targets(y, len(graphs)), binary=True))
-            self._opened()
-            return self
+            return self._fit_set(self._made(graphs, targets=_targets(y, len(graphs)), binary=True))
         known = _classes(y, len(graphs))
         if known.dtype.kind == "f" and not numpy.array_equal(known, numpy.rint(known)):
             raise BasinError("Unknown label type: y is continuous, expected classes")
@@ -309,15 +310,11 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
     def fit(self, graphs: Any, y: Any = None) -> "Self":
         """Trains on a list of graphs and their values y, [graphs] or [graphs, values]."""
         if isinstance(graphs, GraphSet):
-            if y is not None:
-                raise BasinError("y beside a GraphSet, which has its own values")
             if graphs.pointer.task != lib.BASIN_GRAPHS_VALUES:
                 raise BasinError(
                     "a set of classes; GraphRegressor needs values (GraphSet.read(.., values=True))"
                 )
-            self._fit(graphs)
-            self._opened()
-            return self
+            return self._fit_set(graphs, y)
         y = array_of_any(_own_target(graphs, y, self))
         targets = _targets(y, len(graphs))
         self._fit(self._made(graphs, targets=targets))

@@ -8,16 +8,10 @@ import json
 import pathlib
 from typing import Any
 
-from basin._engine.library import BasinError, check, ffi, lib, owned, path_of, text
+from basin._engine.library import BasinError, bundle_of, check, ffi, lib, made, path_of, text
 
 _TYPE, _CONFIG = "basin.model", "basin.config"  # metadata of a model file
 _PREFIX = "basin-"  # of model_type, "basin-image"
-
-
-def _read(path):
-    bundle = ffi.new("basin_bundle **")
-    check(lib.basin_bundle_read, bundle, path_of(path))
-    return owned(bundle[0], lib.basin_bundle_free)
 
 
 def _metadata(bundle):
@@ -29,17 +23,15 @@ def _metadata(bundle):
 
 def _write(path, bundle, metadata):
     """The tensors of a bundle under other metadata."""
-    pointer = ffi.new("basin_bundle **")
-    check(lib.basin_bundle_new, pointer, ffi.NULL)
-    made = owned(pointer[0], lib.basin_bundle_free, bundle)
+    other = made(lib.basin_bundle_new, lib.basin_bundle_free, ffi.NULL, needs=(bundle,))
     for key, value in metadata.items():
-        check(lib.basin_bundle_meta_set, made, key.encode(), value.encode())
+        check(lib.basin_bundle_meta_set, other, key.encode(), value.encode())
     for i in range(lib.basin_bundle_count(bundle)):
         tensor = lib.basin_bundle_at(bundle, i)
         borrowed = ffi.new("basin_tensor *")
         borrowed[0] = lib.basin_tensor_borrow(tensor.data, tensor.dtype, tensor.shape)
-        check(lib.basin_bundle_add, made, lib.basin_bundle_name(bundle, i), borrowed)
-    check(lib.basin_bundle_write, path_of(path), made)
+        check(lib.basin_bundle_add, other, lib.basin_bundle_name(bundle, i), borrowed)
+    check(lib.basin_bundle_write, path_of(path), other)
 
 
 def to_huggingface(model: Any, folder: Any) -> None:
@@ -62,7 +54,7 @@ def to_huggingface(model: Any, folder: Any) -> None:
     if hasattr(model, "save"):
         model.save(path)
         model = path
-    bundle = _read(model)
+    bundle = bundle_of(model)
     metadata = _metadata(bundle)
     metadata.pop("basin.digests", None)  # of this file, not of one that others may train
     if _TYPE not in metadata or _CONFIG not in metadata:
@@ -97,4 +89,4 @@ def from_huggingface(folder: Any, path: Any) -> None:
         )
     metadata = {_TYPE: kind[len(_PREFIX) :], **config.pop("basin", {})}
     metadata[_CONFIG] = json.dumps(config, separators=(",", ":"))
-    _write(path, _read(folder / "model.safetensors"), metadata)
+    _write(path, bundle_of(folder / "model.safetensors"), metadata)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Union
 
 from basin.tasks._data.network import Network
-from basin.tasks._library import BasinError, check, ffi, lib, owned, warn
+from basin.tasks._library import BasinError, check, ffi, lib, made, warn
 from basin.tasks._models.anomaly import AnomalyDetector, Explanation
 from basin.tasks._models.nodes import explanation_of
 
@@ -61,13 +61,11 @@ class LiveDetector:
         self._network = detector._build(Network.of(network))
         kept = lib.BASIN_NODES_STATES_KEPT if states else lib.BASIN_NODES_STATES_ABSENT
         options = {"cap_nodes": cap, "cap_edges": 32 * cap, "states": kept}
-        live = ffi.new("basin_nodes_live **")
         with detector._backend().lock:
-            check(
-                lib.basin_nodes_live_open, live, detector._fitted(), self._network,
-                ffi.new("basin_nodes_live_options *", options),
+            self._live = made(
+                lib.basin_nodes_live_open, lib.basin_nodes_live_close, detector._fitted(),
+                self._network, ffi.new("basin_nodes_live_options *", options),
             )  # fmt: skip
-        self._live = owned(live[0], lib.basin_nodes_live_close)
 
     def score(self, ids: Any) -> Any:
         """The LiveScore of a node by its id, or a list of them; ids of arrays are row numbers."""

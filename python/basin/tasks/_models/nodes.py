@@ -12,7 +12,7 @@ from basin._engine.plots import table_html
 from basin.tasks._data.frames import is_table, names_of
 from basin.tasks._data.network import Network, network_labels, relation_of, view_of
 from basin.tasks._data.table import Schema, Table
-from basin.tasks._library import BasinError, check, ffi, lib, owned, sized, text, warn
+from basin.tasks._library import BasinError, check, ffi, lib, made, owned, sized, text, warn
 from basin.tasks._models import plots as _plots
 from basin.tasks._models.estimator import Estimator, score_of, split_of_nodes
 from basin.tasks._models.sklearn import ClassifierMixin
@@ -191,12 +191,11 @@ class NodeEstimator(ClassifierMixin, Estimator):
     def _look_for_drift(self, network):
         """Keeps how far columns have moved since training, and warns of those that moved much."""
         _drifts.pop(self, None)
-        found = ffi.new("basin_nodes_drift **")
+        new, free = lib.basin_nodes_drift_new, lib.basin_nodes_drift_free
         try:
-            check(lib.basin_nodes_drift_new, found, self._fitted(), network, 0)
+            drift = made(new, free, self._fitted(), network, 0)
         except BasinError:  # a model of an earlier version
             return
-        drift = owned(found[0], lib.basin_nodes_drift_free)
         names = ("index", "level", "then", "now")
         columns = [drift.column[i] for i in range(drift.columns)]
         rows = [{"name": text(c.name), **{n: getattr(c, n) for n in names}} for c in columns]
@@ -212,6 +211,13 @@ class NodeEstimator(ClassifierMixin, Estimator):
         if found is None:
             raise BasinError("no drift: predict_proba finds it, of models that keep what they need")
         return found
+
+    def _probabilities(self, X, edges, options, *shape):
+        """Those of the nodes that are asked for, [len(X), ..]; drift is looked for."""
+        given = self._given(X, edges, options)
+        network = self._build(given)
+        self._look_for_drift(network)
+        return self._score(network, *shape)[given.rows]
 
     def _score(self, network, *shape):
         """Probabilities [nodes, ..] of a library's network."""
@@ -251,27 +257,16 @@ class NodeEstimator(ClassifierMixin, Estimator):
 def explanation_of(result, network, threshold=None, of=None):
     """The Explanation that the library made, which is freed."""
     e = owned(result, lib.basin_nodes_explanation_free)
+    same = ("node", "rank", "logit", "typical_logit", "rest", "missed")
+    neighbours = _rows(e.neighbour, e.neighbours, _NEIGHBOUR)
+    features = enumerate(_rows(e.feature, e.features, _FEATURE))
     return Explanation(
-        node=e.node,
-        probability=e.probability,
-        threshold=threshold,
-        rank=e.rank,
-        energy=e.energy if e.has_energy else numpy.nan,
-        neighbours=[
-            {**row, "id": id_of(network, row["node"])}
-            for row in _rows(e.neighbour, e.neighbours, _NEIGHBOUR)
-        ],
-        features=[
-            {**row, "name": _reason(network, e.feature + i)}
-            for i, row in enumerate(_rows(e.feature, e.features, _FEATURE))
-        ],
+        **{name: getattr(e, name) for name in same}, threshold=threshold, of=of,
+        probability=e.probability, energy=e.energy if e.has_energy else numpy.nan,
+        neighbours=[{**row, "id": id_of(network, row["node"])} for row in neighbours],
+        features=[{**row, "name": _reason(network, e.feature + i)} for i, row in features],
         names=_names(network),
-        of=of,
-        logit=e.logit,
-        typical_logit=e.typical_logit,
-        rest=e.rest,
-        missed=e.missed,
-    )
+    )  # fmt: skip
 
 
 _NEIGHBOUR = ("node", "share", "returned", "push", "probability")
