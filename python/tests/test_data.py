@@ -11,7 +11,7 @@ from basin.tasks._data.network import view_of
 
 SMALL = {
     "epochs": 10, "members": 1, "scaling": "standard", "hops": 0, "dim": 8, "rate": 0.01,
-    "warmup": 2, "trees": 0, "labels": False, "threads": 1,
+    "warmup": 2, "trees": 0, "threads": 1,
 }  # fmt: skip
 GRAPHS = {"epochs": 10, "dim": 8, "memories": 8, "blocks": 1, "rate": 0.01, "threads": 1}
 
