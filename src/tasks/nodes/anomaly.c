@@ -12,9 +12,8 @@ static int relations_of(const basin_anomaly_config *c) {
 }
 
 static bool check_config(const basin_anomaly_config *c, basin_graph *graph) {
-    if (blocks_of(c) <= BASIN_MAX_ANOMALY_BLOCKS && relations_of(c) <= BASIN_MAX_RELATIONS &&
-        c->dropout >= 0 && c->dropout < 1)
-        return true;
+    bool sized = blocks_of(c) <= BASIN_MAX_ANOMALY_BLOCKS && relations_of(c) <= BASIN_MAX_RELATIONS;
+    if (sized && c->dropout >= 0 && c->dropout < 1) return true;
     return basin_graph_fail(
         graph, BASIN_BAD_VALUE,
         "anomaly: %d blocks, %d relations, dropout %g; expected at most %d, at most %d, "
@@ -24,16 +23,10 @@ static bool check_config(const basin_anomaly_config *c, basin_graph *graph) {
 
 static void declare_embedding(basin_anomaly *m, basin_params *params, const char *prefix) {
     const basin_anomaly_config *c = &m->config;
-    int64_t F = c->features, D = c->block.dim, U = c->embedding;
+    int64_t F = c->features, D = c->block.dim;
     basin_init zero = {BASIN_INIT_CONSTANT, 0};
-    if (U > 0) {
-        m->input_w = basin_param_add(params, prefix, "input_w", BASIN_SHAPE(F, U),
-                                     (basin_init){BASIN_INIT_LECUN, 0.5 * (double)F});
-        m->input_b = basin_param_add(params, prefix, "input_b", BASIN_SHAPE(U), zero);
-    }
-    int64_t in = U > 0 ? U : F;
-    m->emb_w = basin_param_add(params, prefix, "emb_w", BASIN_SHAPE(in, D),
-                               (basin_init){BASIN_INIT_LECUN, (double)in});
+    m->emb_w = basin_param_add(params, prefix, "emb_w", BASIN_SHAPE(F, D),
+                               (basin_init){BASIN_INIT_LECUN, (double)F});
     m->emb_b = basin_param_add(params, prefix, "emb_b", BASIN_SHAPE(D), zero);
     if (c->position == BASIN_POSITION_LEARNED)
         m->pos = basin_param_add(params, prefix, "pos", BASIN_SHAPE(c->nodes, D),
@@ -95,12 +88,11 @@ basin_expr basin_anomaly_embed(const basin_anomaly *model, basin_expr features,
     const basin_anomaly_config *c = &model->config;
     bool learned = c->position == BASIN_POSITION_LEARNED;
     int64_t rows = learned && !place ? c->nodes : -1;
-    basin_expr w = model->input_w ? model->input_w : model->emb_w;
     if (!listed &&
         !basin_model_shape_is(features, BASIN_SHAPE(rows, c->features), "anomaly: features"))
         return NULL;
-    basin_expr x = listed ? listed_product(listed, w) : basin_matmul(features, w);
-    if (model->input_w) x = basin_matmul(basin_relu(basin_add(x, model->input_b)), model->emb_w);
+    basin_expr x =
+        listed ? listed_product(listed, model->emb_w) : basin_matmul(features, model->emb_w);
     x = basin_add(x, model->emb_b);
     if (learned) x = basin_add(x, place ? basin_take(model->pos, 0, place) : model->pos);
     return x;
@@ -172,39 +164,35 @@ basin_expr basin_weighted_cross_entropy(basin_expr logits, basin_expr label, bas
  * Its two-class softmax is one logit here (the same functions; the optimiser sees a single weight
  * where it had two). Self loops are the caller's to add. ---- */
 
-static void declare_block(basin_published *m, int number, basin_params *params, const char *name) {
-    const basin_block_config *c = &m->config.block;
-    basin_shape heads = BASIN_SHAPE(c->heads, c->head_dim, c->dim);
-    basin_init query = {BASIN_INIT_NORMAL, 0.01};
-    basin_init memory = {BASIN_INIT_UNIFORM, 1 / sqrt((double)c->dim)};
-    basin_init temperature = {BASIN_INIT_CONSTANT, sqrt((double)c->head_dim)};
-    m->block[number].wk = basin_param_add(params, name, "wk", heads, query);
-    m->block[number].wq = basin_param_add(params, name, "wq", heads, query);
-    m->block[number].xi =
-        basin_param_add(params, name, "xi", BASIN_SHAPE(c->dim, c->memories), memory);
-    m->block[number].temperature =
-        basin_param_add(params, name, "temperature", BASIN_SCALAR, temperature);
-}
-
 basin_status basin_published_declare(basin_published *model, basin_params *params,
                                      const basin_anomaly_config *config) {
     *model = (basin_published){.config = *config};
     const char *prefix = config->prefix ? config->prefix : "";
-    int64_t F = config->features, D = config->block.dim;
-    char name[64];
+    const basin_block_config *c = &config->block;
+    int64_t F = config->features, D = c->dim, width = config->no_concat ? D : 2 * D;
+    basin_shape heads = BASIN_SHAPE(c->heads, c->head_dim, D);
     basin_init zero = {BASIN_INIT_CONSTANT, 0}, one = {BASIN_INIT_CONSTANT, 1};
-    model->emb_w = basin_param_add(params, prefix, "emb_w", BASIN_SHAPE(F, D),
-                                   (basin_init){BASIN_INIT_UNIFORM, 1 / sqrt((double)F)});
+    basin_init query = {BASIN_INIT_NORMAL, 0.01}, uniform = {BASIN_INIT_UNIFORM, 0};
+    basin_init temperature = {BASIN_INIT_CONSTANT, sqrt((double)c->head_dim)};
+    char name[64];
+    uniform.scale = 1 / sqrt((double)F);
+    model->emb_w = basin_param_add(params, prefix, "emb_w", BASIN_SHAPE(F, D), uniform);
     model->emb_b = basin_param_add(params, prefix, "emb_b", BASIN_SHAPE(D), zero);
     model->gain = basin_param_add(params, prefix, "gain", BASIN_SHAPE(D), one);
     model->bias = basin_param_add(params, prefix, "bias", BASIN_SHAPE(D), zero);
+    uniform.scale = 1 / sqrt((double)D);
     for (int b = config->descent.steps > 1 ? 0 : 1; b < 2; b++) {
         snprintf(name, sizeof name, "%s%s.", prefix, b ? "last" : "shared");
-        declare_block(model, b, params, name);
+        model->block[b].wk = basin_param_add(params, name, "wk", heads, query);
+        model->block[b].wq = basin_param_add(params, name, "wq", heads, query);
+        model->block[b].xi =
+            basin_param_add(params, name, "xi", BASIN_SHAPE(D, c->memories), uniform);
+        model->block[b].temperature =
+            basin_param_add(params, name, "temperature", BASIN_SCALAR, temperature);
     }
-    int64_t width = config->no_concat ? D : 2 * D;
+    uniform.scale = 1 / sqrt((double)width);
     basin_model_head_add(&model->head_w, &model->head_b, params, prefix, width, config->outputs,
-                         (basin_init){BASIN_INIT_UNIFORM, 1 / sqrt((double)width)}, zero);
+                         uniform, zero);
     return basin_model_status(params->graph);
 }
 

@@ -24,7 +24,6 @@ typedef struct basin_anomaly_config {
     basin_descent_spec descent;
     basin_position position;
     int64_t hidden;     /* units of the head's hidden layer; 0: a linear head */
-    int64_t embedding;  /* units of a hidden layer before the embedding; 0: a linear one */
     int blocks;         /* one after the other, each with its own weights; 0 means 1 */
     int relations;      /* 0 means 1; the block runs on each with the same weights */
     basin_merge merge;  /* of the relations' results */
@@ -39,7 +38,6 @@ typedef struct basin_anomaly {
     basin_block block;                               /* the first */
     basin_block later[BASIN_MAX_ANOMALY_BLOCKS - 1]; /* [blocks - 1] */
     basin_expr emb_w, emb_b, pos;                    /* [F or U, D] [D] [N, D] */
-    basin_expr input_w, input_b;                     /* [F, U] [U] of a hidden layer before */
     basin_expr hidden_w, hidden_b, head_w, head_b;   /* [W, U] [U] [W or U] []; W = 2D mostly; of C
                                                         outputs head_w [W or U, C] and head_b [C] */
 } basin_anomaly;

@@ -82,19 +82,17 @@ static basin_status draw_neighbours(basin_nodes_batch *b, const basin_nodes_sour
 /* Capacities that hold this draw and, mostly, the others: powers of two times a start. */
 static void size_up(basin_nodes_batch *b, const basin_node_inputs *inputs) {
     double f = inputs->settings->fraction;
-    b->shape.columns = inputs->shape.columns;
-    b->shape.relations = inputs->shape.relations;
-    b->shape.positions = inputs->shape.positions;
-    b->shape.facts = inputs->shape.facts;
+    basin_nodes_shape start = b->shape;
     b->inputs = inputs;
-    b->shape.placed = true;
-    b->shape.nodes = basin_int_max(b->shape.nodes, b->network->nodes);
+    b->shape = inputs->shape;
+    b->shape.placed = true, b->shape.listed = 0;
+    b->shape.nodes = basin_int_max(start.nodes, b->network->nodes);
     for (int r = 0; r < b->shape.relations; r++) {
-        int64_t start = b->shape.pairs[r];
-        if (!start) start = (int64_t)(1.5 * f * f * (double)inputs->shape.pairs[r]) + 1;
-        start = basin_int_max(start, 64);
-        while (start < b->pairs[r].pairs) start *= 2;
-        b->shape.pairs[r] = start;
+        int64_t pairs = start.pairs[r];
+        if (!pairs) pairs = (int64_t)(1.5 * f * f * (double)inputs->shape.pairs[r]) + 1;
+        pairs = basin_int_max(pairs, 64);
+        while (pairs < b->pairs[r].pairs) pairs *= 2;
+        b->shape.pairs[r] = pairs;
     }
 }
 

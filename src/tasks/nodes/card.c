@@ -69,7 +69,7 @@ static basin_status list_parents(const char **lines, const basin_bundle *parent,
     return set_text(lines, text, error);
 }
 
-enum { LISTS = 4 };
+enum { LISTS = BASIN_SEEN + 1 };
 static const char *const list_prefix[LISTS] = {"known.", "seen.trained.", "seen.validated.",
                                                "seen.before."};
 
@@ -87,13 +87,14 @@ static basin_status take_parent(basin_nodes_memory *memory, const basin_bundle *
         BASIN_TRY(basin_known_labels_load(&list[i], parent, list_prefix[i], error));
         if (list[i].salt.set && !salted) memory->salt = list[i].salt, salted = true;
     }
-    memory->before.salt = memory->salt;
+    memory->seen[BASIN_SEEN_BEFORE].salt = memory->salt;
     for (int i = 0; i < LISTS; i++) {
         bool fits;
-        BASIN_TRY(basin_known_labels_join(&memory->before, &fits, &list[i], error));
+        BASIN_TRY(
+            basin_known_labels_join(&memory->seen[BASIN_SEEN_BEFORE], &fits, &list[i], error));
         memory->before_unknown = memory->before_unknown || !fits;
     }
-    memory->before_unknown = memory->before_unknown || !memory->before.count ||
+    memory->before_unknown = memory->before_unknown || !memory->seen[BASIN_SEEN_BEFORE].count ||
                              basin_bundle_meta(parent, "seen.unknown");
     return list_parents(&memory->card.parents, parent, id, error);
 }
@@ -149,13 +150,14 @@ basin_status basin_nodes_memory_begin(basin_nodes_memory *memory, const basin_no
 static basin_status note_before(const basin_nodes_memory *memory, const basin_network *network,
                                 const uint8_t *part, const basin_watch *watch, basin_error *error) {
     if (!memory->card.parents) return BASIN_OK;
-    if (memory->before_unknown || !basin_known_labels_fit(&memory->before, network)) {
+    if (memory->before_unknown ||
+        !basin_known_labels_fit(&memory->seen[BASIN_SEEN_BEFORE], network)) {
         basin_watch_note(watch, "which nodes the model was trained on that this one begins with is "
                                 "not known: they may be among those of validation and test");
         return BASIN_OK;
     }
     BASIN_SCRATCH_RAW(int8_t, seen, network->nodes, "known nodes", error);
-    basin_known_labels_find(seen, &memory->before, network);
+    basin_known_labels_find(seen, &memory->seen[BASIN_SEEN_BEFORE], network);
     int64_t val = 0, test = 0;
     for (int64_t i = 0; i < network->nodes; i++) {
         val += seen[i] >= 0 && part[i] == BASIN_SPLIT_VAL;
@@ -179,17 +181,15 @@ basin_status basin_nodes_memory_take(basin_nodes_memory *memory, const basin_net
     BASIN_TRY(fill_card(&memory->card, network, part, error));
     BASIN_TRY(note_before(memory, network, part, watch, error));
     if (!labels_known)
-        BASIN_TRY(basin_known_labels_take(&memory->trained, network, part, BASIN_SPLIT_TRAIN, false,
-                                          salt, error));
+        BASIN_TRY(basin_known_labels_take(&memory->seen[BASIN_SEEN_TRAINED], network, part,
+                                          BASIN_SPLIT_TRAIN, false, salt, error));
     if (!memory->card.validated_on) return BASIN_OK;
-    return basin_known_labels_take(&memory->validated, network, part, BASIN_SPLIT_VAL, false, salt,
-                                   error);
+    return basin_known_labels_take(&memory->seen[BASIN_SEEN_VALIDATED], network, part,
+                                   BASIN_SPLIT_VAL, false, salt, error);
 }
 
 void basin_nodes_memory_free(basin_nodes_memory *memory) {
-    basin_known_labels_free(&memory->trained);
-    basin_known_labels_free(&memory->validated);
-    basin_known_labels_free(&memory->before);
+    for (int i = 0; i < BASIN_SEEN; i++) basin_known_labels_free(&memory->seen[i]);
     for (int i = 0; i < TEXTS; i++) free(*text_at(&memory->card, i));
     *memory = (basin_nodes_memory){0};
 }
@@ -224,9 +224,9 @@ basin_status basin_nodes_memory_store(basin_bundle *bundle, const basin_nodes_me
                                          basin_score_get(&card.validation, figure[i]), error));
     if (memory->before_unknown)
         BASIN_TRY(basin_bundle_meta_set(bundle, "seen.unknown", "on", error));
-    BASIN_TRY(basin_known_labels_store(bundle, "seen.trained.", &memory->trained, error));
-    BASIN_TRY(basin_known_labels_store(bundle, "seen.validated.", &memory->validated, error));
-    return basin_known_labels_store(bundle, "seen.before.", &memory->before, error);
+    for (int i = 0; i < BASIN_SEEN; i++)
+        BASIN_TRY(basin_known_labels_store(bundle, list_prefix[i + 1], &memory->seen[i], error));
+    return BASIN_OK;
 }
 
 basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bundle *bundle,
@@ -251,9 +251,9 @@ basin_status basin_nodes_memory_load(basin_nodes_memory *memory, const basin_bun
         basin_score_add(&card->validation, figure[i], value);
     }
     memory->before_unknown = basin_bundle_meta(bundle, "seen.unknown") != NULL;
-    BASIN_TRY(basin_known_labels_load(&memory->trained, bundle, "seen.trained.", error));
-    BASIN_TRY(basin_known_labels_load(&memory->validated, bundle, "seen.validated.", error));
-    return basin_known_labels_load(&memory->before, bundle, "seen.before.", error);
+    for (int i = 0; i < BASIN_SEEN; i++)
+        BASIN_TRY(basin_known_labels_load(&memory->seen[i], bundle, list_prefix[i + 1], error));
+    return BASIN_OK;
 }
 
 /* ---- who took part in training ---- */
@@ -270,7 +270,7 @@ static basin_status mark(uint8_t *seen, const basin_known_labels *known,
 basin_status basin_nodes_seen(uint8_t *seen, const basin_nodes_model *model,
                               const basin_network *network, basin_error *error) {
     const basin_known_labels *known = &model->ensemble.known;
-    if (!known->count) known = &model->memory.trained;
+    if (!known->count) known = &model->memory.seen[BASIN_SEEN_TRAINED];
     memset(seen, BASIN_SPLIT_NONE, (size_t)network->nodes);
     if (!known->count)
         return basin_fail(error, BASIN_UNSUPPORTED,
@@ -280,14 +280,15 @@ basin_status basin_nodes_seen(uint8_t *seen, const basin_nodes_model *model,
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "which nodes took part in the training of the model's parents is not "
                           "known; needs a parent trained by this version, with ids");
-    const basin_known_labels *before = &model->memory.before;
+    const basin_known_labels *before = &model->memory.seen[BASIN_SEEN_BEFORE];
     if (!basin_known_labels_fit(known, network) ||
         (before->count && !basin_known_labels_fit(before, network)))
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "%s: which of its nodes took part in training is not known; needs ids, "
                           "in training and here, or the network of training",
                           network->path);
-    BASIN_TRY(mark(seen, &model->memory.validated, network, BASIN_SPLIT_VAL, error));
+    BASIN_TRY(
+        mark(seen, &model->memory.seen[BASIN_SEEN_VALIDATED], network, BASIN_SPLIT_VAL, error));
     BASIN_TRY(mark(seen, before, network, BASIN_SPLIT_TRAIN, error));
     return mark(seen, known, network, BASIN_SPLIT_TRAIN, error);
 }

@@ -5,31 +5,23 @@
 
 /* ---- neighbours ---- */
 
-static basin_status add_relation(basin_explainer *x, int number, basin_error *error) {
-    const basin_relation *own = &x->network->relation[number];
-    for (int k = 0; k < x->relations; k++)
-        if (x->relation[k] == own) return BASIN_OK;
-    x->relation[x->relations++] = own;
-    if (!x->network->directed) return BASIN_OK;
-    return basin_relation_turn(&x->back[x->relations - 1], NULL, own, x->network->nodes, error);
-}
-
+/* Of table and inputs, each once. */
 static basin_status open_relations(basin_explainer *x, basin_error *error) {
-    for (int r = 0; r < x->table.node.relations; r++)
-        BASIN_TRY(add_relation(x, x->table.node.relation[r], error));
-    for (int r = 0; r < x->inputs.shape.relations; r++)
-        BASIN_TRY(add_relation(x, x->inputs.node.relation[r], error));
+    const basin_node_table *of[] = {&x->table.node, &x->inputs.node};
+    for (int k = 0; k < 2; k++)
+        for (int r = 0, known; r < of[k]->relations; r++) {
+            const basin_relation *own = &x->network->relation[of[k]->relation[r]];
+            for (known = 0; known < x->relations && x->relation[known] != own;) known++;
+            if (known < x->relations) continue;
+            x->relation[x->relations++] = own;
+            if (x->network->directed)
+                BASIN_TRY(
+                    basin_relation_turn(&x->back[known], NULL, own, x->network->nodes, error));
+        }
     return BASIN_OK;
 }
 
 /* ---- slots ---- */
-
-static void count_slots(basin_explainer *x) {
-    x->features = x->network->feature ? x->network->features : 0;
-    x->facts = basin_node_facts_width(x->network, 1, true);
-    x->slots = basin_explainer_fact_slot(x, x->network->relations, 0) + (x->table.label != NULL);
-    x->hops = basin_int_max(x->model->settings.hops, 2);
-}
 
 static void place(int64_t *slot, int64_t *hop, const basin_explainer *x, int64_t column) {
     const basin_tree_table *t = &x->table;
@@ -68,31 +60,27 @@ static basin_status find_medians(float **median, const float *x, int64_t rows, i
     return BASIN_OK;
 }
 
-/* The table in the user's units, and the network's inputs. */
-static basin_status find_typical(basin_explainer *x, basin_error *error) {
-    int64_t N = x->network->nodes, n = basin_int_min(N, SAMPLE), C = x->inputs.shape.columns;
+/* The table in the user's units, the network's inputs, and what an edge carries, as the energy
+ * reads it. */
+basin_status basin_explainer_typical(basin_explainer *x, basin_error *error) {
+    const basin_facts *facts = &x->network->facts;
+    int64_t N = x->network->nodes, C = x->inputs.shape.columns, width = x->inputs.shape.facts;
+    int64_t n = basin_int_min(N, SAMPLE);
     BASIN_SCRATCH_RAW(int64_t, node, n, "an explanation", error);
     BASIN_SCRATCH_RAW(float, row, n * x->table.columns, "an explanation", error);
     for (int64_t i = 0; i < n; i++) node[i] = i * N / n;
     basin_tree_table_rows(row, &x->table, node, 0, n);
     BASIN_TRY(find_medians(&x->column_typical, row, n, x->table.columns, error));
-    return C ? find_medians(&x->input_typical, x->inputs.node.row, N, C, error) : BASIN_OK;
-}
-
-/* What a typical edge carries, as the energy reads it. */
-static basin_status find_typical_edge(basin_explainer *x, basin_error *error) {
-    const basin_facts *facts = &x->network->facts;
-    int64_t width = x->inputs.shape.facts;
+    if (C) BASIN_TRY(find_medians(&x->input_typical, x->inputs.node.row, N, C, error));
     if (!width) return BASIN_OK;
     const basin_relation *r = &x->network->relation[x->inputs.node.relation[0]];
-    int64_t n = basin_int_min(r->edges, SAMPLE);
-    BASIN_SCRATCH_RAW(float, row, (n * width), "an explanation", error);
+    n = basin_int_min(r->edges, SAMPLE);
+    BASIN_SCRATCH_RAW(float, edge, n *width, "an explanation", error);
     for (int64_t i = 0; i < n; i++) {
-        float *own = row + i * width;
-        basin_facts_columns(own, facts, r->fact + i * r->edges / n * facts->count);
-        basin_scaler_apply(own, x->inputs.edge_scale, own, 1);
+        basin_facts_columns(edge + i * width, facts, r->fact + i * r->edges / n * facts->count);
+        basin_scaler_apply(edge + i * width, x->inputs.edge_scale, edge + i * width, 1);
     }
-    return find_medians(&x->edge_typical, row, n, width, error);
+    return find_medians(&x->edge_typical, edge, n, width, error);
 }
 
 /* Totals of edges in the user's units, where no table has them. */
@@ -148,11 +136,6 @@ static basin_status open_one(basin_nodes_explanation **explanation, const basin_
     return BASIN_OK;
 }
 
-basin_status basin_explainer_typical(basin_explainer *x, basin_error *error) {
-    BASIN_TRY(find_typical(x, error));
-    return find_typical_edge(x, error);
-}
-
 void basin_explainer_forget(basin_explainer *x) {
     free(x->column_typical), free(x->input_typical), free(x->edge_typical);
 }
@@ -167,7 +150,10 @@ static basin_status explainer_open(basin_explainer *x, const int64_t *node, basi
         BASIN_TRY(basin_explainer_typical(x, error));
     }
     BASIN_TRY(open_relations(x, error));
-    count_slots(x);
+    x->features = x->network->feature ? x->network->features : 0;
+    x->facts = basin_node_facts_width(x->network, 1, true);
+    x->slots = basin_explainer_fact_slot(x, x->network->relations, 0) + (x->table.label != NULL);
+    x->hops = basin_int_max(x->model->settings.hops, 2);
     BASIN_TRY(find_totals(x, error));
     for (int64_t i = 0; i < x->count; i++) BASIN_TRY(open_one(&x->of[i], x, node[i], error));
     return BASIN_OK;
@@ -294,19 +280,23 @@ static double in_units(const basin_explainer *x, int64_t slot, double value) {
     return slot < x->features || slot >= x->features + x->network->relations ? value : expm1(value);
 }
 
+static void set_value(basin_nodes_explanation *e, const basin_explainer *x, int64_t slot,
+                      int64_t hop, double value, double typical) {
+    basin_nodes_feature *f = &e->feature[hop * x->slots + slot];
+    f->value = in_units(x, slot, value), f->typical = in_units(x, slot, typical);
+}
+
 /* Values of a row of the table, of the whole graph; then totals of edges where it has none. */
 static void add_values(basin_nodes_explanation *e, const basin_explainer *x, const float *row) {
     int64_t slot, hop, width = x->total ? x->inputs.shape.relations * x->facts : 0;
     for (int64_t c = x->table.columns - 1; c >= 0; c--) {
         place(&slot, &hop, x, c);
-        basin_nodes_feature *f = &e->feature[hop * x->slots + slot];
-        f->value = in_units(x, slot, (double)row[c]);
-        f->typical = in_units(x, slot, (double)x->column_typical[c]);
+        set_value(e, x, slot, hop, (double)row[c], (double)x->column_typical[c]);
     }
     for (int64_t c = 0; c < width; c++) {
         slot = basin_explainer_slot(x, x->features + c, x->inputs.node.relation, 0);
-        e->feature[slot].value = in_units(x, slot, (double)x->total[e->node * width + c]);
-        e->feature[slot].typical = in_units(x, slot, (double)x->total_typical[c]);
+        set_value(e, x, slot, 0, (double)x->total[e->node * width + c],
+                  (double)x->total_typical[c]);
     }
 }
 
@@ -328,15 +318,6 @@ static void count_known(basin_nodes_explanation *e, const basin_explainer *x) {
         f->known = (int64_t)count[hop], f->anomalous = (int64_t)bad[hop];
         f->value = bad[hop] / count[hop];
     }
-}
-
-/* Slots that nothing reads go: they have neither a value nor a share. */
-static void drop_unused(basin_nodes_explanation *e) {
-    int64_t kept = 0;
-    for (int64_t i = 0; i < e->features; i++)
-        if (e->feature[i].share != 0 || !isnan(e->feature[i].value))
-            e->feature[kept++] = e->feature[i];
-    e->features = kept;
 }
 
 /* What the calibration made the probability from: it rises strictly. */
@@ -364,7 +345,11 @@ static basin_status finish(basin_nodes_explanation *e, const basin_explainer *x,
     basin_tree_table_rows(row, &x->table, &e->node, 0, 1);
     add_values(e, x, row);
     if (x->table.label) count_known(e, x);
-    drop_unused(e);
+    int64_t all = e->features;
+    e->features = 0;
+    for (int64_t i = 0; i < all; i++) /* slots that nothing reads go */
+        if (e->feature[i].share != 0 || !isnan(e->feature[i].value))
+            e->feature[e->features++] = e->feature[i];
     for (int64_t i = 0; i < e->neighbours; i++)
         e->neighbour[i].probability = probability[e->neighbour[i].node];
     qsort(e->feature, (size_t)e->features, sizeof *e->feature, larger_share);
@@ -480,31 +465,28 @@ void basin_nodes_explanation_free(basin_nodes_explanation *explanation) {
 const char *basin_nodes_reason_name(char text[BASIN_MAX_REASON], const basin_network *network,
                                     const basin_nodes_feature *f) {
     const basin_names *names = &network->column;
-    char plain[BASIN_FACT_TEXT];
-    int64_t features = network->feature ? network->features : 0;
+    char plain[BASIN_FACT_TEXT], hops[60] = "";
+    int64_t features = network->feature ? network->features : 0, side = f->column - features;
     bool sided = network->both || (network->directed && network->relations == 1);
     if (f->column < 0)
-        snprintf(plain, sizeof plain, "known anomalies");
+        snprintf(plain, sizeof plain, "known anomalies, %lld of %lld known %s",
+                 (long long)f->anomalous, (long long)f->known,
+                 f->hop > 1 ? "2 hops away" : "neighbours");
     else if (f->fact >= 0)
         basin_nodes_fact_name(plain, network, f->fact);
-    else if (f->column >= features)
+    else if (side >= 0)
         snprintf(plain, sizeof plain, "number of %sneighbours",
-                 !sided || f->column == features      ? ""
-                 : f->column == features + BASIN_COME ? "in-"
-                                                      : "out-");
+                 !sided || !side      ? ""
+                 : side == BASIN_COME ? "in-"
+                                      : "out-");
     else if (names->count > f->column)
         snprintf(plain, sizeof plain, "%.140s", names->text + names->at[f->column]);
     else
         snprintf(plain, sizeof plain, "feature %lld", (long long)f->column);
-    if (f->column < 0)
-        snprintf(text, BASIN_MAX_REASON, "%s, %lld of %lld known %s", plain,
-                 (long long)f->anomalous, (long long)f->known,
-                 f->hop > 1 ? "2 hops away" : "neighbours");
-    else if (f->hop)
-        snprintf(text, BASIN_MAX_REASON, "%s, mean %lld hop%s away", plain, (long long)f->hop,
+    if (f->column >= 0 && f->hop)
+        snprintf(hops, sizeof hops, ", mean %lld hop%s away", (long long)f->hop,
                  f->hop > 1 ? "s" : "");
-    else
-        snprintf(text, BASIN_MAX_REASON, "%s", plain);
+    snprintf(text, BASIN_MAX_REASON, "%s%s", plain, hops);
     return text;
 }
 

@@ -198,8 +198,7 @@ static void integral_close(integral *g) {
     basin_nodes_batch_free(&g->batch);
     basin_network_close(g->joined);
     for (int64_t i = 0; i < g->count; i++) free(g->of[i].node), basin_network_close(g->of[i].part);
-    free(g->of), free(g->start), free(g->mark);
-    free(g->logit), free(g->ends);
+    BASIN_FREE(g->of, g->start, g->mark, g->logit, g->ends);
 }
 
 static basin_status read_logits(double *logit, void *context, basin_error *error) {
@@ -396,9 +395,13 @@ static void watch_descent(lens *l, int relation) {
     for (int i = 0; i < 2; i++) l->part[i] = add_to(l->part[i], view.energy[i]);
 }
 
-static basin_status lens_plan(lens *l, basin_error *error) {
+static basin_status lens_open(lens *l, basin_error *error) {
+    const basin_node_inputs *inputs = &l->x->inputs;
+    int64_t nodes = inputs->shape.nodes, max = nodes;
     basin_expr output[2 + BASIN_MAX_RELATIONS];
-    int outputs = 0, relations = l->x->inputs.shape.relations;
+    int outputs = 0, relations = inputs->shape.relations;
+    BASIN_TRY(basin_store_new(&l->store, l->x->work.backend, error));
+    BASIN_TRY(basin_nodes_net_new(&l->net, inputs->settings, &inputs->shape, false, error));
     for (int r = 0; r < relations; r++) watch_descent(l, r);
     for (int i = 0; i < 2; i++)
         if (l->part[i]) output[outputs++] = l->part[i];
@@ -406,20 +409,11 @@ static basin_status lens_plan(lens *l, basin_error *error) {
         if (l->share[r]) output[outputs++] = l->share[r];
     BASIN_TRY(basin_graph_check(l->net.graph, error));
     basin_plan_spec spec = {.output = output, .outputs = outputs};
-    return basin_plan_new(&l->plan, l->store, &spec, error);
-}
-
-static basin_status lens_open(lens *l, basin_error *error) {
-    const basin_node_inputs *inputs = &l->x->inputs;
-    int64_t nodes = inputs->shape.nodes, max = nodes;
-    BASIN_TRY(basin_store_new(&l->store, l->x->work.backend, error));
-    BASIN_TRY(basin_nodes_net_new(&l->net, inputs->settings, &inputs->shape, false, error));
-    BASIN_TRY(lens_plan(l, error));
+    BASIN_TRY(basin_plan_new(&l->plan, l->store, &spec, error));
     BASIN_TRY(basin_node_inputs_pairs(l->pairs, inputs, inputs->network, nodes, 0, error));
     basin_nodes_net_data data = basin_node_inputs_data(inputs, l->pairs);
     BASIN_TRY(basin_nodes_net_write(&l->net, l->plan, &data, error));
-    for (int r = 0; r < inputs->shape.relations; r++)
-        max = basin_int_max(max, inputs->shape.pairs[r]);
+    for (int r = 0; r < relations; r++) max = basin_int_max(max, inputs->shape.pairs[r]);
     for (int i = 0; i < 2; i++) BASIN_TRY(BASIN_NEW(&l->energy[i], nodes, "an explanation", error));
     return BASIN_NEW_RAW(&l->value, max, "an explanation", error);
 }

@@ -219,33 +219,27 @@ static int side_of(const basin_network *n, int relation, int way) {
     return n->both ? side[way] : relation;
 }
 
-/* All nodes' columns of one way. */
-static basin_status fill_way(float *x, int64_t stride, const basin_network *n, int relation,
-                             int way, bool extremes, basin_error *error) {
-    const basin_relation *own = &n->relation[side_of(n, relation, way)];
-    BASIN_AT_EXIT(basin_relation_free) basin_relation back = {0};
-    BASIN_FREE_AT_EXIT int64_t *entry = NULL;
-    BASIN_SCRATCH_RAW(float, total, n->facts.count, "totals of edges", error);
-    bool turns = way && n->directed;
-    if (turns) BASIN_TRY(basin_relation_turn(&back, &entry, own, n->nodes, error));
-    const int64_t *row = turns ? back.row : own->row;
-    for (int64_t i = 0; i < n->nodes; i++) {
-        basin_near_list list = {.count = row[i + 1] - row[i],
-                                .fact = own->fact,
-                                .first = row[i],
-                                .entry = turns ? entry + row[i] : NULL};
-        fill_facts(x + i * stride, total, n, &list, way, extremes);
-    }
-    return BASIN_OK;
-}
-
-basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network *network,
+basin_status basin_node_facts_fill(float *x, int64_t stride, const basin_network *n,
                                    const int *relation, int relations, bool extremes,
                                    basin_error *error) {
-    int64_t width = basin_node_facts_width(network, 1, extremes);
-    for (int r = 0; r < relations; r++, x += width)
-        for (int way = 0; way < ways_of(network); way++)
-            BASIN_TRY(fill_way(x, stride, network, relation[r], way, extremes, error));
+    int64_t width = basin_node_facts_width(n, 1, extremes);
+    BASIN_SCRATCH_RAW(float, total, n->facts.count, "totals of edges", error);
+    for (int k = 0; k < relations * ways_of(n); k++) {
+        int way = k % ways_of(n), r = k / ways_of(n);
+        const basin_relation *own = &n->relation[side_of(n, relation[r], way)];
+        BASIN_AT_EXIT(basin_relation_free) basin_relation back = {0};
+        BASIN_FREE_AT_EXIT int64_t *entry = NULL;
+        bool turns = way && n->directed;
+        if (turns) BASIN_TRY(basin_relation_turn(&back, &entry, own, n->nodes, error));
+        const int64_t *row = turns ? back.row : own->row;
+        for (int64_t i = 0; i < n->nodes; i++) {
+            basin_near_list list = {.count = row[i + 1] - row[i],
+                                    .fact = own->fact,
+                                    .first = row[i],
+                                    .entry = turns ? entry + row[i] : NULL};
+            fill_facts(x + i * stride + r * width, total, n, &list, way, extremes);
+        }
+    }
     return BASIN_OK;
 }
 

@@ -665,11 +665,9 @@ static basin_status prepare(basin_nodes_fitting *f, basin_error *error) {
 }
 
 static basin_status get_ready(basin_nodes_fitting *f, basin_error *error) {
-    const basin_bundle *checkpoint = f->run->saved;
     basin_nodes_model *m = f->model;
     BASIN_TRY(m->task->check(&f->settings, error));
-    if (checkpoint)
-        BASIN_TRY(basin_nodes_resume(&f->settings, m->task, checkpoint, f->work.watch, error));
+    if (f->run->saved) BASIN_TRY(basin_nodes_resume(&f->settings, m->task, f->run, error));
     BASIN_TRY(list_nodes(f, error));
     BASIN_TRY(basin_nodes_memory_begin(&m->memory, f->record, f->network, f->settings.seed, f->run,
                                        error));
@@ -698,8 +696,7 @@ static void fitting_free(basin_nodes_fitting *f) {
     basin_nodes_net_free(&f->net);
     basin_store_free(f->store);
     basin_parted_inputs_close(&f->inputs);
-    free(f->train), free(f->label), free(f->weight), free(f->probability);
-    free(f->tree_logit), free(f->class_of);
+    BASIN_FREE(f->train, f->label, f->weight, f->probability, f->tree_logit, f->class_of);
 }
 
 /* A digest of the data and of the split; 0: not known. */
@@ -709,9 +706,19 @@ static uint64_t digest_of(const basin_nodes_job *job) {
     return basin_hash_bytes(hash, job->part, (size_t)job->network->nodes);
 }
 
+static basin_status run_fitting(basin_training_result *outcome, basin_nodes_fitting *f,
+                                basin_error *error) {
+    BASIN_TRY(get_ready(f, error));
+    basin_run_task task = task_of(f);
+    BASIN_TRY(basin_run_train(outcome, f->run, &task, error));
+    bool whole = !outcome->stopped && !f->probe && !(f->run->training.dry_run_seconds > 0);
+    return whole ? measure(f, error) : BASIN_OK;
+}
+
 basin_status basin_nodes_fit(basin_nodes_model **model, basin_training_result *outcome,
                              basin_run *run, const basin_nodes_job *job, basin_error *error) {
     const basin_training_options *t = &run->training;
+    BASIN_AT_EXIT(fitting_free)
     basin_nodes_fitting f = {
         .network = job->network,
         .part = job->part,
@@ -726,19 +733,12 @@ basin_status basin_nodes_fit(basin_nodes_model **model, basin_training_result *o
         basin_nodes_model_new(&f.model, job->task, job->settings, job->network, t->backend, error));
     if (job->network->parts)
         f.model->features = job->network->features; /* a graph in parts has none */
-    basin_status status = get_ready(&f, error);
-    basin_run_task task = {0};
-    if (!status) task = task_of(&f);
-    if (!status) status = basin_run_train(outcome, run, &task, error);
-    if (!status && !outcome->stopped && !job->probe && !(t->dry_run_seconds > 0))
-        status = measure(&f, error);
-    fitting_free(&f);
-    if (status)
-        basin_nodes_close(f.model);
-    else
-        *model = f.model;
-    return status;
+    BASIN_TRY_OR(run_fitting(outcome, &f, error), basin_nodes_close(f.model));
+    *model = f.model;
+    return BASIN_OK;
 }
+
+static void close_run(basin_run **run) { basin_run_close(*run); }
 
 basin_status basin_nodes_fit_quietly(basin_nodes_model **model, basin_training_result *outcome,
                                      const basin_nodes_job *job, const basin_nodes_resources *work,
@@ -750,10 +750,8 @@ basin_status basin_nodes_fit_quietly(basin_nodes_model **model, basin_training_r
                                        .memory = work->memory,
                                        .ranks =
                                            job->network->parts ? job->network->parts->ranks : NULL};
-    basin_run *run;
+    BASIN_AT_EXIT(close_run) basin_run *run = NULL;
     *model = NULL;
     BASIN_TRY(basin_run_open(&run, &training, job->task->task, error));
-    basin_status status = basin_nodes_fit(model, outcome, run, job, error);
-    basin_run_close(run);
-    return status;
+    return basin_nodes_fit(model, outcome, run, job, error);
 }

@@ -80,19 +80,20 @@ basin_status basin_node_inputs_scale(basin_node_inputs *inputs, const basin_scal
 static basin_status open_inputs(basin_node_inputs *inputs, basin_error *error) {
     const basin_network *network = inputs->network;
     const basin_nodes_settings *settings = inputs->settings;
-    bool loops = basin_choice_is(settings->self_loops, "add");
-    int64_t N = inputs->shape.nodes = inputs->shape.positions = network->nodes;
-    BASIN_TRY(pick_relations(inputs, error));
-    if (basin_facts_bias(settings)) inputs->shape.facts = basin_facts_width(&network->facts);
+    basin_nodes_shape *shape = &inputs->shape;
     basin_node_table *t = &inputs->node;
+    bool loops = basin_choice_is(settings->self_loops, "add");
     int homo = basin_network_main_relation(network);
-    t->relations = inputs->shape.relations, t->chain = homo >= 0 ? homo : t->relation[0];
-    bool facts = basin_facts_are_features(settings);
-    BASIN_TRY(basin_node_table_begin(t, network, settings->degree, facts, error));
-    BASIN_TRY(BASIN_NEW_RAW(&inputs->raw, N * t->own, "features of nodes", error));
+    shape->nodes = shape->positions = network->nodes;
+    BASIN_TRY(pick_relations(inputs, error));
+    if (basin_facts_bias(settings)) shape->facts = basin_facts_width(&network->facts);
+    t->relations = shape->relations, t->chain = homo >= 0 ? homo : t->relation[0];
+    BASIN_TRY(basin_node_table_begin(t, network, settings->degree,
+                                     basin_facts_are_features(settings), error));
+    BASIN_TRY(BASIN_NEW_RAW(&inputs->raw, network->nodes * t->own, "features of nodes", error));
     BASIN_TRY(basin_node_table_own(inputs->raw, t->own, t, error));
-    for (int r = 0; r < inputs->shape.relations; r++)
-        inputs->shape.pairs[r] = network->relation[t->relation[r]].edges + (loops ? N : 0);
+    for (int r = 0; r < shape->relations; r++)
+        shape->pairs[r] = network->relation[t->relation[r]].edges + (loops ? network->nodes : 0);
     return BASIN_OK;
 }
 

@@ -129,16 +129,19 @@ static const char *key_of(char text[KEY], const char *prefix, const char *name) 
 basin_status basin_known_labels_store(basin_bundle *bundle, const char *prefix,
                                       const basin_known_labels *known, basin_error *error) {
     char key[KEY];
+    const struct {
+        const char *name;
+        const void *data;
+        basin_dtype dtype;
+        int64_t count;
+    } tensor[] = {{"id", known->id, BASIN_I64, known->count},
+                  {"label", known->label, BASIN_U8, known->count},
+                  {"salt", known->salt.set ? known->salt.byte : NULL, BASIN_U8, SALT}};
     if (!known->count) return BASIN_OK;
-    basin_shape all = BASIN_SHAPE(known->count);
-    key_of(key, prefix, "id");
-    BASIN_TRY(basin_bundle_put(bundle, key, known->id, BASIN_I64, all, error));
-    key_of(key, prefix, "label");
-    if (known->label) BASIN_TRY(basin_bundle_put(bundle, key, known->label, BASIN_U8, all, error));
-    key_of(key, prefix, "salt");
-    if (known->salt.set)
-        BASIN_TRY(
-            basin_bundle_put(bundle, key, known->salt.byte, BASIN_U8, BASIN_SHAPE(SALT), error));
+    for (int i = 0; i < 3; i++)
+        if (tensor[i].data)
+            BASIN_TRY(basin_bundle_put(bundle, key_of(key, prefix, tensor[i].name), tensor[i].data,
+                                       tensor[i].dtype, BASIN_SHAPE(tensor[i].count), error));
     BASIN_TRY(basin_bundle_meta_set(bundle, key_of(key, prefix, "by"),
                                     known->named ? "id" : "number", error));
     BASIN_TRY(

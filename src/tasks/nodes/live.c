@@ -23,10 +23,10 @@ struct basin_nodes_live {
 
 static basin_status open_live(basin_nodes_live *live, const basin_network *network,
                               const basin_nodes_live_options *o, basin_error *error) {
+    const basin_nodes_model *model = live->model;
     basin_nodes_live_options options = *o;
     if (!o->cap_nodes) options.cap_nodes = CAP_NODES;
     if (!o->cap_edges) options.cap_edges = CAP_EDGES;
-    const basin_nodes_model *model = live->model;
     live->rows.graph = &live->graph, live->rows.model = model;
     BASIN_TRY(basin_nodes_check_network(model, network, error));
     BASIN_TRY(basin_nodes_view(&live->ordered, &model->settings, network, error));

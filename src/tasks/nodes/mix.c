@@ -132,9 +132,6 @@ static void set_weights(basin_nodes_ensemble *e, double *trees, const double *vi
     e->share = whole > 0 ? network / (network + whole * deviation) : 1;
 }
 
-/* Fits without a tree are constant: scaled to deviation 1 they would outweigh all others. */
-static bool varies(double deviation) { return deviation > 1e-5; }
-
 /* ---- both together ---- */
 
 /* The network's logits come to the trees' mean and deviation. */
@@ -147,27 +144,27 @@ static void align(basin_nodes_ensemble *e, const double *trees, const double *ne
     e->shift = mean[0] - e->scale * mean[1];
 }
 
-/* Boosted trees, or the network. */
-static bool belongs(int part, int which) { return (part == BASIN_TREE_VIEWS) == which; }
-
 /* What trees and network each reach, with the shares and threshold that validation chooses. */
 static basin_status measure_alone(basin_nodes_ensemble *e, int which, const weight_search *all,
                                   const basin_network *network, const uint8_t *part,
                                   const char *scan, basin_error *error) {
     weight_search c = *all;
     double share[PARTS] = {0}, whole = 0, threshold;
-    for (int k = 0; k < PARTS; k++) c.of[k] = belongs(k, which) ? c.of[k] : NULL;
-    for (int k = 0; k < PARTS; k++) whole += c.of[k] != NULL;
+    for (int k = 0; k < PARTS; k++) {
+        if ((k == BASIN_TREE_VIEWS) != which) c.of[k] = NULL; /* trees, or the network */
+        whole += c.of[k] != NULL;
+    }
     if (!(whole > 0)) return BASIN_OK;
     BASIN_SCRATCH(double, probability, network->nodes, "scores", error);
     BASIN_TRY(find_shares(share, &c, error));
     whole = 0;
     for (int k = 0; k < PARTS; k++) whole += share[k] /= c.deviation[k];
-    for (int k = 0; k < PARTS; k++)
-        for (int64_t i = 0; i < network->nodes && share[k] > 0; i++)
-            probability[i] += share[k] / whole * c.of[k][i];
-    for (int64_t i = 0; i < network->nodes; i++)
-        probability[i] = basin_probability_of(probability[i]);
+    for (int64_t i = 0; i < network->nodes; i++) {
+        double z = 0;
+        for (int k = 0; k < PARTS; k++)
+            if (share[k] > 0) z += share[k] / whole * c.of[k][i];
+        probability[i] = basin_probability_of(z);
+    }
     BASIN_TRY(basin_nodes_choose_threshold(&threshold, probability, network, part, scan, error));
     for (int p = BASIN_SPLIT_VAL; p <= BASIN_SPLIT_TEST; p++)
         if (basin_split_nodes(NULL, part, network->nodes, p))
@@ -187,7 +184,9 @@ basin_status basin_nodes_ensemble_choose(basin_nodes_ensemble *e, double *trees,
         c.of[k] = k == BASIN_TREE_VIEWS ? network_logit : e->seeing[k] ? view + k * c.nodes : NULL;
         c.deviation[k] = 1;
         if (c.of[k]) spread(&mean, &c.deviation[k], c.of[k], part, c.nodes);
-        if (k < BASIN_TREE_VIEWS && !varies(c.deviation[k])) c.of[k] = NULL;
+        /* Fits without a tree are constant: scaled to deviation 1 they would outweigh all others.
+         */
+        if (k < BASIN_TREE_VIEWS && c.deviation[k] <= 1e-5) c.of[k] = NULL;
     }
     BASIN_TRY(
         basin_nodes_samples_take(&samples, network_logit, network, part, BASIN_SPLIT_VAL, error));

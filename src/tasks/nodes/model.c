@@ -247,21 +247,14 @@ static bool is_halved(int64_t asked, int64_t found) {
 }
 
 basin_status basin_nodes_resume(basin_nodes_settings *settings, const basin_task_settings *task,
-                                const basin_bundle *checkpoint, const basin_watch *watch,
-                                basin_error *error) {
+                                const basin_run *run, basin_error *error) {
     basin_nodes_settings found = *settings;
-    BASIN_TRY(basin_settings_take(&found, task, checkpoint, error));
+    BASIN_TRY(basin_settings_take(&found, task, run->saved, error));
     if (basin_choice_is(settings->sampling, "auto")) {
         settings->sampling = found.sampling;
         if (is_halved(settings->batch, found.batch)) settings->batch = found.batch;
     }
     if (settings->fraction <= 0) settings->fraction = found.fraction;
     if (!settings->evaluate) settings->evaluate = found.evaluate;
-    if (settings->epochs != found.epochs)
-        basin_watch_note(
-            watch, "%lld epochs instead of %lld: the learning rate follows the new number%s",
-            (long long)settings->epochs, (long long)found.epochs,
-            settings->members > 1 ? "; members that are finished stay as they are" : "");
-    return basin_settings_match(&found, settings, task->table, basin_bundle_path(checkpoint),
-                                error);
+    return basin_run_match(run, &found, settings, task->table, error);
 }

@@ -161,8 +161,8 @@ static void worker_free(worker *w) {
         basin_nodes_stream_free(w->stream[m]), basin_store_free(w->store[m]);
     basin_backend_close(w->model.backend);
     for (region_lists *l = w->list; l < w->list + BASIN_MAX_RELATIONS; l++) {
-        for (int way = 0; way < 2; way++) free(l->row[way].data), free(l->col[way].data);
-        free(l->entry.data), free(l->fact.data);
+        BASIN_FREE(l->row[0].data, l->row[1].data, l->col[0].data, l->col[1].data, l->entry.data,
+                   l->fact.data);
     }
     free(w->node.data), free(w->local.data), free(w->table.data), free(w->probability.data);
     free(w);
@@ -258,9 +258,8 @@ static basin_status take(worker *w, int64_t node, basin_error *error) {
 
 static basin_status take_next(worker *w, int64_t node, basin_error *error) {
     const basin_near_graph *g = w->scorer->rows->graph;
-    int ways = 1 + g->base->directed;
-    for (int i = 0; i < basin_network_walked(g->base) * ways; i++) {
-        basin_near_list list = basin_near_sees(g, i / ways, node, i % ways);
+    for (int i = 0; i < basin_near_ways(g); i++) {
+        basin_near_list list = basin_near_way(g, i, node);
         for (int64_t k = 0; k < list.count; k++) BASIN_TRY(take(w, list.col[k], error));
     }
     return BASIN_OK;
@@ -292,13 +291,12 @@ static void leave(worker *w) {
 static bool is_next(const worker *w, int64_t node) {
     const basin_near_graph *g = w->scorer->rows->graph;
     const int32_t *local = w->local.data;
-    int ways = 1 + g->base->directed;
-    for (int i = 0; i < basin_network_walked(g->base) * ways; i++) {
-        basin_near_list list = basin_near_sees(g, i / ways, node, i % ways);
-        for (int64_t k = 0; k < list.count; k++)
-            if (local[list.col[k]] >= 0) return true;
+    bool found = false;
+    for (int i = 0; i < basin_near_ways(g) && !found; i++) {
+        basin_near_list list = basin_near_way(g, i, node);
+        for (int64_t k = 0; k < list.count && !found; k++) found = local[list.col[k]] >= 0;
     }
-    return false;
+    return found;
 }
 
 /* Keeps the first node, the changed ones, and where there is room those next to them, which
@@ -377,11 +375,8 @@ static basin_status make_lists(worker *w, basin_nodes_lists *list, basin_error *
         const region_lists *l = &w->list[r];
         BASIN_TRY(list_way(w, r, false, 0, error));
         if (back) BASIN_TRY(list_way(w, r, true, w->relation[r].edges, error));
-        list[r] = (basin_nodes_lists){.row = l->row[0].data,
-                                      .column = l->row[back].data,
-                                      .key = l->col[0].data,
-                                      .query = l->col[back].data,
-                                      .entry = back ? l->entry.data : NULL};
+        list[r] = (basin_nodes_lists){l->row[0].data, l->row[back].data, l->col[0].data,
+                                      l->col[back].data, back ? l->entry.data : NULL};
     }
     return BASIN_OK;
 }
@@ -472,7 +467,6 @@ static basin_status score_one(basin_nodes_live_score *score, worker *w, basin_er
     return status;
 }
 
-/* Only on this thread: others score other nodes. */
 typedef struct attempt {
     basin_nodes_live_score *score;
     worker *worker;
@@ -480,7 +474,7 @@ typedef struct attempt {
     basin_status *status;
 } attempt;
 
-static void attempt_it(const void *context, int64_t first, int64_t last) {
+static void score_here(const void *context, int64_t first, int64_t last) {
     const attempt *a = context;
     (void)first, (void)last;
     *a->status = score_one(a->score, a->worker, a->error);
@@ -492,8 +486,8 @@ basin_status basin_near_score(basin_nodes_live_score *score, basin_near_scorer *
     worker *w;
     *score = (basin_nodes_live_score){.node = node};
     BASIN_TRY(borrow(&w, s, error));
-    attempt a = {score, w, error, &status};
-    basin_parallel_for(attempt_it, &a, 1, 1, 1);
+    /* Only on this thread: others score other nodes. */
+    basin_parallel_for(score_here, &(attempt){score, w, error, &status}, 1, 1, 1);
     give_back(w);
     return status;
 }

@@ -53,6 +53,14 @@ int64_t basin_near_find(const basin_near_graph *graph, const char *id);
 const char *basin_near_id(const basin_near_graph *graph, int64_t node, char text[BASIN_MAX_NODE]);
 basin_near_list basin_near_sees(const basin_near_graph *graph, int relation, int64_t node,
                                 bool seen);
+/* Its lists along all relations that are walked, both ways where edges have a direction. */
+static inline int basin_near_ways(const basin_near_graph *graph) {
+    return basin_network_walked(graph->base) * (1 + graph->base->directed);
+}
+static inline basin_near_list basin_near_way(const basin_near_graph *graph, int way, int64_t node) {
+    int ways = 1 + graph->base->directed;
+    return basin_near_sees(graph, way / ways, node, way % ways);
+}
 /* Whether a node comes before another in lists and parts. */
 bool basin_near_before(const basin_near_graph *graph, int64_t node, int64_t other);
 /* How many neighbours of a list come before a node; `graph` NULL: by their numbers. */

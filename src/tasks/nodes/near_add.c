@@ -113,6 +113,8 @@ static basin_status merge(basin_near_list *to, const arrivals *a, const basin_ne
     return BASIN_OK;
 }
 
+static void arrival_free(arrival *item) { basin_near_list_free(&item->list), free(item->feature); }
+
 static basin_status take_relation(arrivals *a, int relation, basin_error *error) {
     const basin_network *t = a->ordered ? a->ordered : a->tables;
     const basin_near_graph *g = a->graph;
@@ -127,15 +129,12 @@ static basin_status take_relation(arrivals *a, int relation, basin_error *error)
         bool way = i >= t->nodes;
         const basin_relation *come = way ? &back : r;
         arrival item = {.node = node, .way = relation * 2 + way};
-        basin_near_list old = node < g->nodes
-                                  ? basin_near_sees(g, relation, node, way)
-                                  : (basin_near_list){.fact = g->base->relation[relation].fact};
+        basin_near_list old = {.fact = g->base->relation[relation].fact};
+        if (node < g->nodes) old = basin_near_sees(g, relation, node, way);
         if (come->row[at] == come->row[at + 1]) continue;
-        basin_status status =
-            merge(&item.list, a, &old, come, way ? entry : NULL, at, r->fact, error);
-        if (!status) status = push(a, &item, error);
-        if (status) basin_near_list_free(&item.list);
-        BASIN_TRY(status);
+        BASIN_TRY_OR(merge(&item.list, a, &old, come, way ? entry : NULL, at, r->fact, error),
+                     arrival_free(&item));
+        BASIN_TRY_OR(push(a, &item, error), arrival_free(&item));
     }
     return BASIN_OK;
 }
@@ -151,9 +150,7 @@ static basin_status take_features(arrivals *a, basin_error *error) {
             continue;
         BASIN_TRY(BASIN_NEW_RAW(&item.feature, bytes / sizeof *from + 1, "additions", error));
         if (bytes) memcpy(item.feature, from, bytes);
-        basin_status status = push(a, &item, error);
-        if (status) free(item.feature);
-        BASIN_TRY(status);
+        BASIN_TRY_OR(push(a, &item, error), arrival_free(&item));
     }
     return BASIN_OK;
 }
@@ -236,8 +233,7 @@ static void arrive(arrivals *a) {
 }
 
 static void arrivals_free(arrivals *a) {
-    for (size_t i = 0; i < a->count; i++)
-        basin_near_list_free(&a->item[i].list), free(a->item[i].feature);
+    for (size_t i = 0; i < a->count; i++) arrival_free(&a->item[i]);
     basin_near_part_free(&a->small);
     basin_network_close(a->tables);
     basin_network_close(a->ordered);

@@ -80,10 +80,8 @@ basin_near_list basin_near_sees(const basin_near_graph *g, int relation, int64_t
 }
 
 int64_t basin_near_degree(const basin_near_graph *g, int64_t node) {
-    int ways = 1 + g->base->directed;
     int64_t sum = 0;
-    for (int i = 0; i < basin_network_walked(g->base) * ways; i++)
-        sum += basin_near_sees(g, i / ways, node, i % ways).count;
+    for (int i = 0; i < basin_near_ways(g); i++) sum += basin_near_way(g, i, node).count;
     return sum;
 }
 

@@ -22,7 +22,6 @@ basin_anomaly_config basin_nodes_net_config(const basin_nodes_settings *r,
                                  (shape->nodes > RECOMPUTE_NODES && r->steps * r->blocks > 1)},
         .position = has_positions(r) ? BASIN_POSITION_LEARNED : BASIN_POSITION_NONE,
         .hidden = r->hidden,
-        .embedding = r->embedding,
         .blocks = (int)r->blocks,
         .relations = shape->relations,
         .merge = basin_choice_is(r->relations, "concat") ? BASIN_MERGE_CONCAT : BASIN_MERGE_MAX,
@@ -305,10 +304,8 @@ basin_status basin_nodes_net_memory(size_t *bytes, const basin_nodes_settings *s
     small.listed = shape->listed ? shape->listed / part + 1 : 0;
     small.halo = shape->halo ? shape->halo / part + 1 : 0;
     int64_t pairs = 0;
-    for (int r = 0; r < shape->relations; r++) {
-        small.pairs[r] = shape->pairs[r] / part + 1;
-        pairs += shape->pairs[r];
-    }
+    for (int r = 0; r < shape->relations; r++)
+        small.pairs[r] = shape->pairs[r] / part + 1, pairs += shape->pairs[r];
     BASIN_TRY(basin_store_new(&store, backend, error));
     BASIN_TRY(small_memory(bytes, settings, &small, training, store, error));
     /* The list that is written, besides the plan's own copy of it. */

@@ -300,8 +300,7 @@ basin_status basin_nodes_fit_quietly(basin_nodes_model **model, basin_training_r
 
 /* Sampling and batch where they are open, by a checkpoint whose other settings must match. */
 basin_status basin_nodes_resume(basin_nodes_settings *settings, const basin_task_settings *task,
-                                const basin_bundle *checkpoint, const basin_watch *watch,
-                                basin_error *error);
+                                const basin_run *run, basin_error *error);
 
 /* ---- what fit.c and classes.c share ---- */
 

@@ -264,12 +264,13 @@ void basin_nodes_ensemble_mix(double *probability /* [N] */, const basin_nodes_e
 /* ---- card.c: what a model file remembers of its training, with hashes of the ids of its nodes and
  * its parents', to warn of labels seen ---- */
 
+enum { BASIN_SEEN_TRAINED, BASIN_SEEN_VALIDATED, BASIN_SEEN_BEFORE, BASIN_SEEN };
 typedef struct basin_nodes_memory {
     basin_nodes_card card; /* its texts are owned; no date: a file of earlier versions */
     basin_salt salt;       /* of all ids below and of the ensemble's known labels */
-    /* Hashes of nodes: training (none where the ensemble has them), validation, its parents'. */
-    basin_known_labels trained, validated, before;
-    bool before_unknown; /* a parent does not say which these are, or they cannot be compared */
+    basin_known_labels
+        seen[BASIN_SEEN]; /* hashes of nodes; of training where no ensemble has them */
+    bool before_unknown;  /* a parent does not say which these are, or they cannot be compared */
 } basin_nodes_memory;
 
 /* What a run was asked for. Any may be NULL. */
@@ -356,8 +357,6 @@ basin_status basin_nodes_reference_load(basin_nodes_reference *reference,
     X(CHOICE, position, BASIN_CHOICES("none", "learned"),                                          \
       "Positions of nodes. With learned ones only the nodes of the training graph can be scored.", \
       .needs = "form=energy|published")                                                            \
-    X(INTEGER, embedding, "N", 0, 65536, "Units of a hidden layer before the embedding; 0: none.", \
-      .needs = BASIN_NEEDS_DESCENT)                                                                \
     X(INTEGER, hidden, "N", 0, 65536, "Units of the hidden layer of the head; 0: none.",           \
       .needs = "form=energy|mlp")                                                                  \
     X(SWITCH, concat, "First activations beside the last.", .needs = "form=energy|published")      \

@@ -114,10 +114,8 @@ static basin_status gather(findings *f, const basin_nodes_report_options *o, bas
 #define PUT(...) basin_document_put(r, __VA_ARGS__)
 
 static void put_curve(basin_document *r, const char *name, const curve *c) {
-    PUT("{'name':%s,'x':", name);
-    basin_document_numbers(r, c->x, c->count);
-    PUT("'y':");
-    basin_document_numbers(r, c->y, c->count);
+    PUT("{'name':%s,'x':", name), basin_document_numbers(r, c->x, c->count);
+    PUT("'y':"), basin_document_numbers(r, c->y, c->count);
     PUT("}");
 }
 
@@ -203,13 +201,8 @@ static void put_alert(basin_document *r, const findings *f, const basin_nodes_ex
 }
 
 static const char *value_text(char text[64], const basin_nodes_drift_column *c, double value) {
-    char day[BASIN_DAY_TEXT];
-    if (c->category)
-        snprintf(text, 64, "%.1f %% unknown", 100 * value);
-    else if (c->date)
-        snprintf(text, 64, "%s", basin_day_print(day, (int64_t)(value * 86400)));
-    else
-        snprintf(text, 64, "%.6g", value);
+    if (c->date) return basin_day_print(text, (int64_t)(value * 86400));
+    snprintf(text, 64, c->category ? "%.1f %% unknown" : "%.6g", c->category ? 100 * value : value);
     return text;
 }
 

@@ -13,10 +13,7 @@ static basin_status run(double *probability, int64_t *rounds, basin_nodes_ensemb
     BASIN_TRY(basin_tree_rows_take(&rows, &tables, part, INFINITY, error));
     if (!rows.data.validations)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: no nodes for validation", network->path);
-    spec.stop = BASIN_TREES_BY_AUPRC;
-    spec.leaves = 0;
-    spec.bins = 256;
-    spec.seed = (uint64_t)seed;
+    spec.stop = BASIN_TREES_BY_AUPRC, spec.leaves = 0, spec.bins = 256, spec.seed = (uint64_t)seed;
     BASIN_TRY(BASIN_NEW(&e->trees, 1, "trees", error));
     e->fits = e->seeing[BASIN_VIEW_HOPS] = 1;
     e->weight[BASIN_VIEW_HOPS] = 1;

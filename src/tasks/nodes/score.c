@@ -29,27 +29,17 @@ static basin_status must_stream(bool *stream, const basin_parted_inputs *inputs,
     return basin_ranks_any(inputs->parts->ranks, stream, error);
 }
 
-static basin_status make_parts(basin_nodes_scorer *s, bool stream,
-                               const basin_nodes_resources *work, basin_error *error) {
+static basin_status make_part(basin_nodes_scorer *s, int64_t k, const basin_nodes_resources *work,
+                              basin_error *error) {
     const basin_parted_inputs *in = s->inputs;
-    size_t count = (size_t)in->count, width = (size_t)basin_nodes_width(s->settings);
-    if (stream) BASIN_TRY(BASIN_NEW(&s->stream, count, "scoring", error));
-    if (!stream) BASIN_TRY(BASIN_NEW(&s->plan, count, "scoring", error));
-    BASIN_TRY(BASIN_NEW(&s->row, count, "scoring", error));
-    for (int64_t k = 0; k < in->count; k++) {
-        const basin_part *part = in->parts ? in->parts->part[k] : NULL;
-        basin_plan_spec spec = {.output = &s->net.probability, .outputs = 1};
-        if (part)
-            BASIN_TRY(BASIN_NEW_RAW(&s->row[k], (size_t)in->shape.nodes * width, "scoring", error));
-        if (stream) {
-            BASIN_TRY(
-                basin_nodes_stream_new(&s->stream[k], &in->part[k], part, s->store, work, error));
-        } else {
-            BASIN_TRY(basin_plan_new(&s->plan[k], s->store, &spec, error));
-            BASIN_TRY(basin_parted_inputs_write(in, k, &s->net, s->plan[k], NULL, NULL, error));
-        }
-    }
-    return BASIN_OK;
+    const basin_part *part = in->parts ? in->parts->part[k] : NULL;
+    basin_plan_spec spec = {.output = &s->net.probability, .outputs = 1};
+    int64_t cells = in->shape.nodes * basin_nodes_width(s->settings);
+    if (part) BASIN_TRY(BASIN_NEW_RAW(&s->row[k], cells, "scoring", error));
+    if (s->stream)
+        return basin_nodes_stream_new(&s->stream[k], &in->part[k], part, s->store, work, error);
+    BASIN_TRY(basin_plan_new(&s->plan[k], s->store, &spec, error));
+    return basin_parted_inputs_write(in, k, &s->net, s->plan[k], NULL, NULL, error);
 }
 
 static basin_status make(basin_nodes_scorer *s, size_t memory, const basin_nodes_resources *work,
@@ -59,7 +49,10 @@ static basin_status make(basin_nodes_scorer *s, size_t memory, const basin_nodes
     BASIN_TRY(basin_store_new(&s->store, work->backend, error));
     BASIN_TRY(must_stream(&stream, in, memory, work, error));
     if (!stream) BASIN_TRY(basin_nodes_net_new(&s->net, s->settings, &in->shape, false, error));
-    basin_status status = make_parts(s, stream, work, error);
+    basin_status status = stream ? BASIN_NEW(&s->stream, in->count, "scoring", error)
+                                 : BASIN_NEW(&s->plan, in->count, "scoring", error);
+    if (!status) status = BASIN_NEW(&s->row, in->count, "scoring", error);
+    for (int64_t k = 0; k < in->count && !status; k++) status = make_part(s, k, work, error);
     return in->parts ? basin_ranks_agree(in->parts->ranks, status, error) : status;
 }
 
@@ -212,32 +205,24 @@ static basin_status hold(const basin_nodes_scorer *scorer, size_t graph, const c
                       (double)stream / gib, (double)work->memory / gib);
 }
 
-/* Logits where there are trees. */
-static basin_status score_with(double *probability, basin_nodes_scorer **scorer,
-                               basin_parted_inputs *inputs, const basin_nodes_model *model,
-                               const basin_nodes_resources *with, basin_error *error) {
-    BASIN_TRY(basin_parted_inputs_scale(inputs, &model->scale, &model->edge_scale, error));
-    size_t limit = basin_nodes_memory_limit(with), graph = basin_parted_inputs_bytes(inputs);
-    BASIN_TRY(
-        basin_nodes_scorer_new(scorer, inputs, limit > graph ? limit - graph : 0, with, error));
-    basin_status status = hold(*scorer, graph, inputs->whole->network->path, with, error);
-    if (with->parts) status = basin_ranks_agree(with->parts->ranks, status, error);
-    BASIN_TRY(status);
-    return basin_nodes_scorer_mean(*scorer, probability, model->ensemble.fits, model, error);
-}
+static void free_scorer(basin_nodes_scorer **scorer) { basin_nodes_scorer_free(*scorer); }
 
-/* With parts, all ranks together. */
+/* With parts, all ranks together; logits where there are trees. */
 static basin_status score_network(double *probability, const basin_nodes_model *model,
                                   const basin_network *network, const basin_nodes_resources *with,
                                   basin_error *error) {
-    basin_parted_inputs inputs;
-    basin_nodes_scorer *scorer = NULL;
+    BASIN_AT_EXIT(basin_parted_inputs_close) basin_parted_inputs inputs = {0};
+    BASIN_AT_EXIT(free_scorer) basin_nodes_scorer *scorer = NULL;
     if (with->parts) with->parts->threads = basin_backend_info_of(with->backend).threads;
     BASIN_TRY(basin_parted_inputs_open(&inputs, network, with->parts, &model->settings, error));
-    basin_status status = score_with(probability, &scorer, &inputs, model, with, error);
-    basin_nodes_scorer_free(scorer);
-    basin_parted_inputs_close(&inputs);
-    return status;
+    BASIN_TRY(basin_parted_inputs_scale(&inputs, &model->scale, &model->edge_scale, error));
+    size_t limit = basin_nodes_memory_limit(with), graph = basin_parted_inputs_bytes(&inputs);
+    BASIN_TRY(
+        basin_nodes_scorer_new(&scorer, &inputs, limit > graph ? limit - graph : 0, with, error));
+    basin_status status = hold(scorer, graph, inputs.whole->network->path, with, error);
+    if (with->parts) status = basin_ranks_agree(with->parts->ranks, status, error);
+    BASIN_TRY(status);
+    return basin_nodes_scorer_mean(scorer, probability, model->ensemble.fits, model, error);
 }
 
 /* Trees first, so that their inputs are freed; a part without a share is not computed. */

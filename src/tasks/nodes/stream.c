@@ -450,57 +450,36 @@ static basin_status take_phase(basin_nodes_stream *s, phase now, int block, int 
     return sweep(s, RECALL + block, s->in_g, s->g, NULL, token, error);
 }
 
-static basin_status exchange(basin_nodes_stream *const *stream, basin_parts *parts, phase after,
-                             basin_error *error) {
+/* The rows that a phase has left: halos get those of other parts; a tap looks on. */
+static basin_status share_rows(basin_nodes_stream *const *stream, basin_parts *parts, int step,
+                               phase after, basin_error *error) {
+    const basin_nodes_stream *s = stream[0];
+    bool first = after == ACTIVATE;
+    int64_t width = first ? s->stride : s->inputs->settings->heads;
+    if (after == AS_KEY || !s->inputs->settings->attention) return BASIN_OK;
+    if (s->tap.rows) s->tap.rows(s->tap.context, 2 * step + !first, first ? s->g : s->lse, width);
+    if (!parts) return BASIN_OK;
     BASIN_SCRATCH_RAW(basin_exchange_rows, rows, parts->count, "rows of halos", error);
     for (int64_t k = 0; k < parts->count; k++) {
-        const basin_nodes_stream *s = stream[k];
-        float *of = after == ACTIVATE ? s->g : s->lse;
-        int64_t width = after == ACTIVATE ? s->stride : s->inputs->settings->heads;
-        rows[k] =
-            (basin_exchange_rows){of, of, s->inputs->shape.nodes, s->halo, width, BASIN_F32, false};
+        float *of = first ? stream[k]->g : stream[k]->lse;
+        rows[k] = (basin_exchange_rows){
+            of, of, stream[k]->inputs->shape.nodes, stream[k]->halo, width, BASIN_F32, false};
     }
     return basin_parts_move(parts, rows, (int)parts->count, error);
-}
-
-static void show(const basin_nodes_stream *s, int done) {
-    const basin_anomaly_config *c = &s->model.config;
-    int total = c->relations * c->blocks * c->descent.steps;
-    basin_watch_progress(s->work->watch, "scoring, steps", done, total, NAN, NULL);
-}
-
-/* Those of a stream that somebody looks on at. */
-static void show_rows(const basin_nodes_stream *s, int step, phase after) {
-    if (!s->tap.rows || after == AS_KEY) return;
-    bool first = after == ACTIVATE;
-    s->tap.rows(s->tap.context, 2 * step + !first, first ? s->g : s->lse,
-                first ? s->stride : s->inputs->settings->heads);
-}
-
-/* All parts do each phase, then their halos hear of it. */
-static basin_status step(basin_nodes_stream *const *stream, int64_t count, basin_parts *parts,
-                         int block, int relation, int number, basin_error *error) {
-    bool attends = stream[0]->inputs->settings->attention;
-    for (phase now = ACTIVATE; now < PHASES; now++) {
-        for (int64_t k = 0; k < count; k++)
-            BASIN_TRY(take_phase(stream[k], now, block, relation, error));
-        if (attends) show_rows(stream[0], number, now);
-        if (parts && now != AS_KEY && attends) BASIN_TRY(exchange(stream, parts, now, error));
-    }
-    return BASIN_OK;
 }
 
 static basin_status descend(basin_nodes_stream *const *stream, int64_t count, basin_parts *parts,
                             basin_error *error) {
     const basin_anomaly_config *c = &stream[0]->model.config;
-    int done = 0;
-    for (int r = 0; r < c->relations; r++) {
-        for (int b = 0; b < c->blocks; b++) {
-            for (int64_t k = 0; k < count; k++) BASIN_TRY(find_bias(stream[k], b, r, error));
-            for (int t = 0; t < c->descent.steps; t++) {
-                show(stream[0], done);
-                BASIN_TRY(step(stream, count, parts, b, r, done++, error));
-            }
+    int steps = c->descent.steps, total = c->relations * c->blocks * steps;
+    for (int done = 0; done < total; done++) {
+        int r = done / steps / c->blocks, b = done / steps % c->blocks;
+        for (int64_t k = 0; k < count && done % steps == 0; k++)
+            BASIN_TRY(find_bias(stream[k], b, r, error));
+        basin_watch_progress(stream[0]->work->watch, "scoring, steps", done, total, NAN, NULL);
+        for (phase now = ACTIVATE; now < PHASES; now++) { /* of all parts, then their halos hear */
+            for (int64_t k = 0; k < count; k++) BASIN_TRY(take_phase(stream[k], now, b, r, error));
+            BASIN_TRY(share_rows(stream, parts, done, now, error));
         }
     }
     return BASIN_OK;
@@ -510,42 +489,28 @@ static basin_status descend(basin_nodes_stream *const *stream, int64_t count, ba
 
 typedef struct smoothing {
     const basin_nodes_lists *list;
-    int64_t nodes, classes;
+    int64_t classes;
     bool keep_self; /* loops of the data count beside the one that each node has */
     double anchor;
     double *z;                 /* [N, C] */
     double *own, *next, *root; /* [N, C] [N, C] [N] */
 } smoothing;
 
-static void find_roots(smoothing *s) {
-    const basin_nodes_lists *l = s->list;
-    for (int64_t i = 0; i < s->nodes; i++) {
-        int64_t count = 1;
-        for (int64_t e = l->row[i]; e < l->row[i + 1]; e++) count += s->keep_self || l->key[e] != i;
-        s->root[i] = 1 / sqrt((double)count);
-    }
-}
-
-/* sum [C] += half of what node i hears along one of the lists. */
-static void hear(double *sum, const smoothing *s, int64_t i, const int64_t *begin,
-                 const int32_t *other) {
-    for (int64_t e = begin[i]; e < begin[i + 1]; e++) {
-        int64_t j = other[e], C = s->classes;
-        double part = 0.5 * s->root[j];
-        if (j == i && !s->keep_self) continue;
-        for (int64_t c = 0; c < C; c++) sum[c] += part * s->z[j * C + c];
-    }
-}
-
 static void smooth_some(const void *context, int64_t first, int64_t last) {
     const smoothing *s = context;
     const basin_nodes_lists *l = s->list;
-    int64_t C = s->classes;
+    const int64_t *begin[] = {l->row, l->column}, C = s->classes;
+    const int32_t *other[] = {l->key, l->query};
     for (int64_t i = first; i < last; i++) {
         double *sum = s->next + i * C;
         for (int64_t c = 0; c < C; c++) sum[c] = s->root[i] * s->z[i * C + c];
-        hear(sum, s, i, l->row, l->key);
-        hear(sum, s, i, l->column, l->query);
+        for (int way = 0; way < 2; way++) /* half of what the node hears each way */
+            for (int64_t e = begin[way][i]; e < begin[way][i + 1]; e++) {
+                int64_t j = other[way][e];
+                double part = 0.5 * s->root[j];
+                for (int64_t c = 0; c < C && (j != i || s->keep_self); c++)
+                    sum[c] += part * s->z[j * C + c];
+            }
         for (int64_t c = 0; c < C; c++)
             sum[c] = s->anchor * s->own[i * C + c] + (1 - s->anchor) * s->root[i] * sum[c];
     }
@@ -558,17 +523,15 @@ static basin_status smooth(double *z, const basin_nodes_stream *stream, basin_er
     BASIN_SCRATCH_RAW(double, own, count, "smoothing", error);
     BASIN_SCRATCH_RAW(double, next, count, "smoothing", error);
     BASIN_SCRATCH_RAW(double, root, N, "smoothing", error);
-    smoothing s = {&stream->list[0],
-                   N,
-                   r->classes,
-                   basin_choice_is(r->self_loops, "keep"),
-                   r->anchor,
-                   z,
-                   own,
-                   next,
-                   root};
+    bool keep_self = basin_choice_is(r->self_loops, "keep");
+    const basin_nodes_lists *l = stream->list;
+    smoothing s = {l, r->classes, keep_self, r->anchor, z, own, next, root};
     memcpy(own, z, count * sizeof *z);
-    find_roots(&s);
+    for (int64_t i = 0; i < N; i++) {
+        int64_t all = 1;
+        for (int64_t e = l->row[i]; e < l->row[i + 1]; e++) all += keep_self || l->key[e] != i;
+        root[i] = 1 / sqrt((double)all);
+    }
     for (int64_t t = 0; t < r->smoothing; t++) {
         basin_parallel_for(smooth_some, &s, N, 256, 0);
         memcpy(z, next, count * sizeof *z);

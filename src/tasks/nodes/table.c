@@ -4,11 +4,10 @@
 
 static basin_status find_relations(basin_node_table *t, const basin_nodes_ensemble *ensemble,
                                    basin_error *error) {
-    const char *name = ensemble->relations;
-    while (*name && t->relations < BASIN_TREE_RELATIONS) {
-        char one[256];
-        int length = (int)strcspn(name, "\n");
-        snprintf(one, sizeof one, "%.*s", length, name);
+    char one[256];
+    for (const char *name = ensemble->relations; *name && t->relations < BASIN_TREE_RELATIONS;) {
+        size_t length = strcspn(name, "\n");
+        snprintf(one, sizeof one, "%.*s", (int)length, name);
         int found = basin_network_relation(t->network, one);
         /* A network of one relation has no other to be mistaken for. */
         if (found < 0 && !strchr(ensemble->relations, '\n'))

@@ -479,10 +479,10 @@ static basin_status train_on(basin_nodes_model **model, basin_training_result *o
     leave_out_labels(t);
     basin_status status = choose_shards(t, error);
     if (!status) status = settle(t, &stopped, part, error);
-    status = basin_ranks_agree(ranks_of(t), status, error);
-    if (!status) status = basin_ranks_any(ranks_of(t), &stopped, error);
+    BASIN_TRY(basin_ranks_agree(ranks_of(t), status, error));
+    BASIN_TRY(basin_ranks_any(ranks_of(t), &stopped, error));
     outcome->stopped = stopped;
-    if (status || stopped) return status;
+    if (stopped) return BASIN_OK;
     print_cuts(t);
     basin_nodes_record record = {t->digest, t->files.text, t->cuts};
     basin_nodes_job job = {t->task,      t->data.network,       part,

@@ -77,7 +77,7 @@ TEST(streaming_equals_the_whole) {
     compare_stream("several blocks of nodes, rows that are padded", network, &settings, &training);
     settings = fraud_settings();
     settings.epochs = 15, settings.blocks = 2, settings.steps = 2, settings.alpha = 0.5;
-    settings.self_loops = "add", settings.embedding = 12;
+    settings.self_loops = "add";
     compare_stream("self loops", network, &settings, &training);
     settings.sampling = "subgraph";
     settings.fraction = 0.5;

@@ -54,7 +54,7 @@ static basin_nodes_settings quick(void) {
     basin_nodes_settings s;
     assert_int_equal(basin_settings_preset(&s, &basin_node_task, "default", NULL), BASIN_OK);
     s.scaling = "standard", s.hops = 0, s.smoothing = 3, s.members = 1, s.epochs = 40;
-    s.dim = 16, s.heads = 2, s.head_dim = 8, s.memories = 16, s.embedding = 0;
+    s.dim = 16, s.heads = 2, s.head_dim = 8, s.memories = 16;
     s.dropout = s.input_dropout = 0.1, s.decay = 0.02;
     return s;
 }
@@ -197,8 +197,6 @@ TEST(words_are_read_as_lists) {
     assert_true(inputs.shape.listed > NODES && inputs.shape.listed <= 6 * NODES);
     basin_node_inputs_close(&inputs);
     compare("words", network, &s, &training);
-    s.embedding = 12;
-    compare("words, an embedding in two layers", network, &s, &training);
 }
 
 /* ---- files and names ---- */

@@ -1,5 +1,5 @@
 /* Boosted trees: tables that they must learn, the same bits for any number of threads, Shapley
- * values, files, and trees of files from before XGBoost. Skipped where XGBoost is absent. */
+ * values and files. Skipped where XGBoost is absent. */
 #include <math.h>
 #include <string.h>
 
@@ -205,7 +205,7 @@ TEST(trees_of_older_files_are_refused) {
     basin_tensor tensor = basin_tensor_view(root, BASIN_I64, BASIN_SHAPE(2));
     assert_ok(basin_bundle_add(bundle, "t.root", &tensor, &failure));
     assert_failure(basin_trees_load(&trees, bundle, "t.", &failure), BASIN_BAD_FILE,
-                   "t.xgboost is absent, needs U8; trees from before XGBoost");
+                   "t.xgboost is absent, needs U8");
     basin_bundle_free(bundle);
 }
 

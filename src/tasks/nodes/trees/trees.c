@@ -230,19 +230,6 @@ static basin_status run_rounds(fit *f, const basin_watch *watch, basin_error *er
     return BASIN_OK;
 }
 
-static basin_status run(fit *f, const basin_watch *watch, basin_error *error) {
-    const basin_trees_data *d = f->data;
-    int64_t ones = 0;
-    BASIN_TRY(make_rows(&f->train, d, 0, d->trains, error));
-    if (d->validations) BASIN_TRY(make_rows(&f->validation, d, d->trains, d->validations, error));
-    const handle known[2] = {f->train, f->validation};
-    BASIN_TRY(check(xgb.XGBoosterCreate(known, d->validations ? 2 : 1, &f->booster), error));
-    BASIN_TRY(configure(f, error));
-    for (int64_t i = 0; i < d->validations; i++) ones += d->label[d->trains + i];
-    f->ranks = f->spec->stop != BASIN_TREES_BY_LOSS && ones && ones < d->validations;
-    return run_rounds(f, watch, error);
-}
-
 static void fit_free(fit *f) {
     free_matrix(&f->train), free_matrix(&f->validation);
     if (f->booster) xgb.XGBoosterFree(f->booster);
@@ -253,13 +240,22 @@ basin_status basin_trees_fit(basin_trees **trees, const basin_trees_data *data,
                              const basin_trees_spec *spec, const basin_watch *watch,
                              basin_error *error) {
     BASIN_AT_EXIT(fit_free) fit f = {.data = data, .spec = spec};
+    int64_t ones = 0;
     *trees = NULL;
     if (data->trains < 1 || data->features < 1)
         return basin_fail(error, BASIN_BAD_VALUE, "boosted trees of %lld rows and %lld columns",
                           (long long)data->trains, (long long)data->features);
     BASIN_TRY(basin_trees_available(error));
     BASIN_TRY(BASIN_NEW(&f.logit, data->validations, "boosted trees", error));
-    BASIN_TRY(run(&f, watch, error));
+    BASIN_TRY(make_rows(&f.train, data, 0, data->trains, error));
+    if (data->validations)
+        BASIN_TRY(make_rows(&f.validation, data, data->trains, data->validations, error));
+    const handle known[2] = {f.train, f.validation};
+    BASIN_TRY(check(xgb.XGBoosterCreate(known, data->validations ? 2 : 1, &f.booster), error));
+    BASIN_TRY(configure(&f, error));
+    for (int64_t i = 0; i < data->validations; i++) ones += data->label[data->trains + i];
+    f.ranks = spec->stop != BASIN_TREES_BY_LOSS && ones && ones < data->validations;
+    BASIN_TRY(run_rounds(&f, watch, error));
     BASIN_TRY(set_number(f.booster, "nthread", basin_thread_count(), error));
     BASIN_TRY(BASIN_NEW(trees, 1, "boosted trees", error));
     (*trees)->booster = f.booster;
@@ -323,11 +319,6 @@ basin_status basin_trees_shapley(float *value, const basin_trees *trees, const f
 
 enum { KEY = 64 };
 
-static const char *key_of(char key[KEY], const char *prefix) {
-    snprintf(key, KEY, "%sxgboost", prefix);
-    return key;
-}
-
 basin_status basin_trees_store(basin_bundle *bundle, const char *prefix, const basin_trees *trees,
                                basin_error *error) {
     char key[KEY];
@@ -339,18 +330,19 @@ basin_status basin_trees_store(basin_bundle *bundle, const char *prefix, const b
         error));
     BASIN_TRY(basin_tensor_new(&copy, BASIN_U8, BASIN_SHAPE((int64_t)count), error));
     memcpy(copy.data, bytes, count);
-    return basin_bundle_add(bundle, key_of(key, prefix), &copy, error);
+    snprintf(key, KEY, "%sxgboost", prefix);
+    return basin_bundle_add(bundle, key, &copy, error);
 }
 
 static basin_status load(basin_trees *trees, const basin_bundle *bundle, const char *prefix,
                          basin_error *error) {
     char key[KEY];
     const char *path = basin_bundle_path(bundle);
-    const basin_tensor *bytes = basin_bundle_find(bundle, key_of(key, prefix));
+    snprintf(key, KEY, "%sxgboost", prefix);
+    const basin_tensor *bytes = basin_bundle_find(bundle, key);
     if (!bytes || bytes->dtype != BASIN_U8)
-        return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: %s is %s, needs U8; trees from before XGBoost need a new training",
-                          path, key, bytes ? basin_dtype_name(bytes->dtype) : "absent");
+        return basin_fail(error, BASIN_BAD_FILE, "%s: %s is %s, needs U8", path, key,
+                          bytes ? basin_dtype_name(bytes->dtype) : "absent");
     BASIN_TRY(basin_trees_available(error));
     BASIN_TRY(check(xgb.XGBoosterCreate(NULL, 0, &trees->booster), error));
     size_t count = (size_t)basin_shape_count(bytes->shape);

@@ -67,7 +67,6 @@ basin_status basin_trees_shapley(float *value /* [rows, features + 1] */, const 
 /* As the tensor PREFIXxgboost of a model file: bytes in XGBoost's UBJSON. */
 basin_status basin_trees_store(basin_bundle *bundle, const char *prefix, const basin_trees *trees,
                                basin_error *error);
-/* Also reads the trees of files that were written before XGBoost grew them. */
 basin_status basin_trees_load(basin_trees **trees, const basin_bundle *bundle, const char *prefix,
                               basin_error *error);
 
