@@ -66,6 +66,7 @@ typedef struct basin_image_settings {
     BASIN_IMAGE_MODEL_SETTINGS(BASIN_SETTING_FIELD)
     BASIN_IMAGE_TRAINING_SETTINGS(BASIN_SETTING_FIELD)
     BASIN_LOOSE_SETTINGS(BASIN_SETTING_FIELD)
+    bool holes_apart; /* the file has a separate decoder for holes; see net.h */
 } basin_image_settings;
 
 /* Table, presets, and what cannot be trained or run. */
@@ -83,7 +84,7 @@ void basin_image_settings_resolve(basin_image_settings *settings);
 
 /* ---- masks ---- */
 
-enum { BASIN_PATCH_SHOWN, BASIN_PATCH_REPLACED, BASIN_PATCH_KEPT };
+enum { BASIN_PATCH_SHOWN, BASIN_PATCH_REPLACED, BASIN_PATCH_KEPT, BASIN_PATCH_GUESSED };
 
 /* `occlude` of `tokens` patches, of which `keep` are KEPT and the others REPLACED; every choice
  * equally likely, a function of (seed, stream). */

@@ -185,6 +185,7 @@ static basin_image_net_config net_config(const basin_image_settings *s) {
         .self_attention = s->self_attention,
         .cls = s->cls,
         .published_init = !strcmp(s->arch, "et") && !strcmp(s->init, "published"),
+        .holes_apart = s->holes_apart,
     };
 }
 
@@ -255,6 +256,7 @@ static basin_status open_bundle(basin_image_model **model, const basin_bundle *b
             "%s: the authors' weights; share/basin/published.py makes a model of them",
             basin_bundle_path(bundle));
     BASIN_TRY(basin_settings_take(&settings, &basin_image_task, bundle, error));
+    settings.holes_apart = basin_bundle_find(bundle, "hole_w") != NULL;
     BASIN_TRY(start(model, &settings, backend, bundle, error));
     return basin_image_card_read(&(*model)->card, bundle, error);
 }

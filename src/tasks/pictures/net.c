@@ -36,6 +36,9 @@ static void declare_decoder(basin_image_net *net, basin_params *params) {
     net->dec_w = basin_param_add(params, "", "dec_w", BASIN_SHAPE(c->block.dim, c->patch),
                                  affine_init(c, c->block.dim));
     net->dec_b = basin_param_add(params, "", "dec_b", BASIN_SHAPE(c->patch), zero);
+    if (!c->holes_apart) return;
+    net->hole_w = basin_param_add(params, "", "hole_w", BASIN_SHAPE(c->block.dim, c->patch), zero);
+    net->hole_b = basin_param_add(params, "", "hole_b", BASIN_SHAPE(c->patch), zero);
 }
 
 /* "layerNUMBER.NAME"; matrices have LeCun's deviation. */
@@ -109,13 +112,25 @@ basin_status basin_image_net_declare(basin_image_net *net, basin_params *params,
 
 /* ---- patches to tokens and back ---- */
 
+/* 1 where a patch is a guess, [B, N, 1]. */
+static basin_expr guessed(basin_expr replaced) { return basin_relu(basin_offset(replaced, -1)); }
+
+/* What the encoder sees: a guess, too. */
+static basin_expr seen(basin_expr patches, basin_expr replaced) {
+    basin_expr shown = basin_sub(basin_scale(guessed(replaced), 2), replaced);
+    return basin_mul(patches, basin_offset(shown, 1));
+}
+
 basin_expr basin_image_net_encode(const basin_image_net *net, basin_expr patches,
                                   basin_expr replaced) {
     int64_t N = net->config.tokens, P = net->config.patch, D = net->config.block.dim;
     if (!basin_model_shape_is(patches, BASIN_SHAPE(-1, N, P), "image: patches")) return NULL;
     int64_t B = basin_expr_shape(patches).dim[0];
+    replaced = basin_reshape(replaced, BASIN_SHAPE(B, N, 1));
+    if (net->hole_w) patches = seen(patches, replaced);
     basin_expr x = basin_model_affine(patches, net->enc_w, net->enc_b);
-    x = basin_where(basin_reshape(replaced, BASIN_SHAPE(B, N, 1)), net->mask, x);
+    basin_expr mask = net->hole_w ? basin_add(x, basin_sub(net->mask, net->enc_b)) : net->mask;
+    x = basin_where(replaced, mask, x);
     if (net->cls) {
         basin_expr cls = basin_broadcast_to(net->cls, BASIN_SHAPE(B, 1, D));
         x = basin_concat((basin_expr[]){cls, x}, 2, 1);
@@ -123,12 +138,15 @@ basin_expr basin_image_net_encode(const basin_image_net *net, basin_expr patches
     return basin_add(x, net->pos);
 }
 
-basin_expr basin_image_net_decode(const basin_image_net *net, basin_expr tokens) {
+static basin_expr last_norm(const basin_image_net *net, basin_expr tokens) {
     if (net->cls) tokens = basin_slice(tokens, 1, 1, net->config.tokens);
-    basin_expr g = net->config.arch == BASIN_IMAGE_ET
-                       ? basin_block_norm(&net->block, tokens)
-                       : basin_layernorm(tokens, net->norm_g, net->norm_b, EPSILON);
-    return basin_model_affine(g, net->dec_w, net->dec_b);
+    return net->config.arch == BASIN_IMAGE_ET
+               ? basin_block_norm(&net->block, tokens)
+               : basin_layernorm(tokens, net->norm_g, net->norm_b, EPSILON);
+}
+
+basin_expr basin_image_net_decode(const basin_image_net *net, basin_expr tokens) {
+    return basin_model_affine(last_norm(net, tokens), net->dec_w, net->dec_b);
 }
 
 /* ---- steps ---- */
@@ -209,7 +227,12 @@ basin_expr basin_image_net_forward(const basin_image_net *net, basin_expr patche
     basin_expr x = basin_image_net_encode(net, patches, replaced);
     if (et) x = descend(net, x, steps, energy);
     for (int i = 0; !et && i < steps; i++) x = basin_image_net_step(net, x, i);
-    return basin_image_net_decode(net, x);
+    basin_expr output = basin_image_net_decode(net, x);
+    if (!net->hole_w) return output;
+    basin_shape s = basin_expr_shape(replaced);
+    basin_expr change = basin_model_affine(last_norm(net, x), net->hole_w, net->hole_b);
+    replaced = basin_reshape(replaced, BASIN_SHAPE(s.dim[0], s.dim[1], 1));
+    return basin_where(guessed(replaced), basin_add(patches, change), output);
 }
 
 basin_expr basin_image_net_attention(const basin_image_net *net, basin_expr tokens, int step) {

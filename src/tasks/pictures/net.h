@@ -28,6 +28,9 @@ typedef struct basin_image_net_config {
     /* First values of ET: the paper draws all weights from N(0, 0.02^2), block.init_query included;
      * the published code, keys, queries and tokens from N(0, 0.002^2), the affine maps as LeCun. */
     bool published_init;
+    /* Of a hole a guess u is given: its tokens begin as MASK + enc_w u, and the picture is
+     * u + g hole_w + hole_b, g the normalised tokens at the end. */
+    bool holes_apart;
 } basin_image_net_config;
 
 typedef struct basin_vit_layer {
@@ -46,11 +49,13 @@ typedef struct basin_image_net {
     basin_vit_layer layer[BASIN_MAX_LAYERS]; /* ViT: [1] where shared, else [steps] */
     basin_expr norm_g, norm_b;               /* ViT: the last norm, [D] [D] */
     basin_expr dec_w, dec_b;                 /* [D, P] [P] */
+    basin_expr hole_w, hole_b;               /* the same; or NULL */
 } basin_image_net;
 
 basin_status basin_image_net_declare(basin_image_net *net, basin_params *params,
                                      const basin_image_net_config *config);
-/* Patches [B, N, P], replaced [B, N] (1: the MASK token instead) -> tokens [B, N (+ 1), D]. */
+/* Patches [B, N, P], replaced [B, N] (1: the MASK token instead; 2, where holes are apart: the
+ * patch is a guess) -> tokens [B, N (+ 1), D]. */
 basin_expr basin_image_net_encode(const basin_image_net *net, basin_expr patches,
                                   basin_expr replaced);
 /* Step number `step` of the tokens. */

@@ -82,11 +82,11 @@ basin_status basin_image_write_batch(basin_plan *plan, const basin_image_graph *
     int64_t B = shape.dim[0], N = shape.dim[1], size = N * shape.dim[2];
     BASIN_SCRATCH_RAW(float, x, B *size, "a batch", error);
     BASIN_SCRATCH_RAW(float, replaced, B *N, "a batch", error);
+    static const float code[] = {[BASIN_PATCH_REPLACED] = 1, [BASIN_PATCH_GUESSED] = 2};
     for (int64_t i = 0; i < B; i++) {
         int64_t from = i < count ? i : 0;
         memcpy(x + i * size, patches + from * size, (size_t)size * sizeof *x);
-        for (int64_t n = 0; n < N; n++)
-            replaced[i * N + n] = mask[from * N + n] == BASIN_PATCH_REPLACED;
+        for (int64_t n = 0; n < N; n++) replaced[i * N + n] = code[mask[from * N + n]];
     }
     BASIN_TRY(basin_values_write(plan, g->patches, x, BASIN_F32, error));
     return basin_values_write(plan, g->replaced, replaced, BASIN_F32, error);

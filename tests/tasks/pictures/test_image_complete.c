@@ -300,6 +300,30 @@ TEST(completion_can_be_interrupted) {
 }
 
 /* Something that looks like nothing at the rim is not retrieved, however well it fits the start. */
+/* A decoder of holes begins with zeros, so that its picture is the guess, the membrane. */
+TEST(a_model_with_a_decoder_of_holes_changes_the_membrane) {
+    BASIN_AT_EXIT(bench_close) bench b;
+    int64_t outside;
+    bench_open(&b, 3, 24, 30);
+    basin_image_settings s = b.model->settings;
+    basin_image_close(b.model);
+    s.holes_apart = true;
+    assert_ok(basin_image_model_new(&b.model, &s, b.backend, &failure));
+    memset(b.picture.pixel, 90, 24 * 30 * 3);
+    basin_image_complete_options spec = {.rectangle = {5, 6, 8, 8}, .smooth = true};
+    basin_image_complete_result done = complete(&b, &spec);
+    assert_int_equal(differ(&outside, &done.completed, &b.picture, spec.rectangle), 0);
+    basin_image_complete_result_free(&done);
+    BASIN_AT_EXIT(basin_tensor_free) basin_tensor shift = {0};
+    assert_ok(basin_store_get(&shift, b.model->store, "hole_b", &failure));
+    for (int64_t i = 0; i < basin_shape_count(shift.shape); i++) ((float *)shift.data)[i] = 0.1F;
+    assert_ok(basin_store_write(b.model->store, "hole_b", &shift, &failure));
+    done = complete(&b, &spec);
+    int64_t at = (10 * 30 + 9) * 3; /* 0.1 deviations of 0.25, less what the rim corrects */
+    assert_in_range(done.completed.pixel[at] - b.picture.pixel[at], 1, 7);
+    basin_image_complete_result_free(&done);
+}
+
 TEST(what_is_far_from_the_rim_is_not_retrieved) {
     enum { LOW = 39, HIGH = 63, FOREIGN = 20 };
     basin_picture p = {0}, mask = {0};

@@ -109,6 +109,7 @@ typedef struct basin_guessing {
     const basin_picture *picture; /* what is known, and the membrane */
     const basin_hole *hole;
     int64_t side, across;     /* of a window, at most the picture's sides; patches in a row of it */
+    uint8_t missing;          /* patches that hide something: replaced, or guessed by a membrane */
     float *sum;               /* [box.height, box.width, channels] weighted guesses */
     float *weight;            /* [box.height, box.width] */
     float *hill;              /* [side] weights of the rows and columns of a window */

@@ -23,11 +23,13 @@ static basin_area tighten(const basin_hole *h, basin_area block) {
 }
 
 /* Where a window begins that is centred on what is missing, with the border of a patch at its
- * beginning, so that few patches hide known pixels. */
+ * beginning wherever the picture has room for that, so that few patches hide known pixels. */
 static int64_t place(const basin_guessing *g, int64_t from, int64_t length, int64_t end) {
-    int64_t patch = basin_int_max(g->side / g->across, 1);
-    int64_t before = (g->side - length) / 2 / patch * patch;
-    return basin_int_max(basin_int_min(from - before, end - g->side), 0);
+    int64_t patch = basin_int_max(g->side / g->across, 1), last = end - g->side;
+    int64_t at = from - (g->side - length) / 2 / patch * patch;
+    if (at > last) at -= (at - last + patch - 1) / patch * patch;
+    if (at < 0) at = from % patch;
+    return basin_int_min(at, last);
 }
 
 basin_status basin_windows_cover(basin_windows *windows, const basin_guessing *g,
@@ -75,8 +77,7 @@ basin_status basin_window_to_patches(float *patches, uint8_t *hidden, basin_gues
     basin_box box = {(double)w->top, (double)w->left, (double)w->side, (double)w->side};
     int64_t size = s->size;
     for (int64_t n = 0; n < g->across * g->across; n++)
-        hidden[n] = is_hidden(g, w, n / g->across, n % g->across) ? BASIN_PATCH_REPLACED
-                                                                  : BASIN_PATCH_SHOWN;
+        hidden[n] = is_hidden(g, w, n / g->across, n % g->across) ? g->missing : BASIN_PATCH_SHOWN;
     BASIN_TRY(basin_picture_scale_box(&g->part, g->picture, &box, size, size, error));
     BASIN_TRY(basin_picture_resize_memory(&g->seen, size, size, (int)s->channels, error));
     for (int64_t i = 0; i < size * size; i++)
@@ -123,7 +124,7 @@ static void add_guesses(basin_guessing *g, const basin_window *w, const uint8_t 
         for (int64_t x = basin_int_max(left, 0); x < right; x++) {
             int64_t i = (y - top) * box->width + x - left;
             int64_t patch = y * g->across / w->side * g->across + x * g->across / w->side;
-            if (!g->hole->depth[i] && hidden[patch] == BASIN_PATCH_SHOWN) continue;
+            if (!g->hole->depth[i] && hidden[patch] != BASIN_PATCH_REPLACED) continue;
             float weight = g->hill[y] * g->hill[x];
             float *to = g->sum + i * g->picture->channels + w->lane;
             for (int c = 0; c < guess->channels; c++)
