@@ -42,6 +42,8 @@ static void say_nothing(const char *format, ...) { (void)format; }
 static basin_status run(void *context, basin_error *error) {
     options *o = context;
     bool labels = o->context.on;
+    if (labels && !o->operands)
+        return basin_usage(error, "--in-context needs files: ACCOUNTS, with labels, and TRANSFERS");
     if (!labels && o->operands != 2) return basin_usage(error, "needs MODEL BASE");
     basin_serve_prepare();
     BASIN_TRY(basin_compute_open(&o->args, error));
@@ -74,5 +76,4 @@ static basin_status run(void *context, basin_error *error) {
     return basin_serve(&serving, error);
 }
 
-const basin_command basin_command_serve = {BASIN_COMMAND("serve", table), .run = run,
-                                           .min_operands = 1};
+const basin_command basin_command_serve = {BASIN_COMMAND("serve", table), .run = run};
