@@ -77,7 +77,8 @@ basin_status basin_tree_rows_take(basin_tree_rows *l, const basin_tree_tables *t
     list_part(l->node, network, part, BASIN_SPLIT_TRAIN, l->taken);
     list_part(l->node + trains, network, part, BASIN_SPLIT_VAL, judges);
     for (size_t i = 0; i < rows; i++) l->label[i] = network->label[l->node[i]] == 1;
-    l->data = (basin_trees_data){l->x, l->label, {1, 1}, columns, columns, trains, validations};
+    l->data =
+        (basin_trees_data){l->x, l->label, {1, 1}, columns, columns, trains, validations, NULL};
     BASIN_TRY(basin_tree_tables_rows(l->x, tables, l->node, trains, error));
     return basin_tree_tables_rows(l->x + trains * columns, tables, l->node + trains, validations,
                                   error);
@@ -87,13 +88,17 @@ void basin_tree_rows_free(basin_tree_rows *rows) {
     free(rows->node), free(rows->label), free(rows->x);
 }
 
+enum { TAUGHT = 2 }; /* fits */
+
 static bool is_own(basin_tree_view view) {
     return view == BASIN_VIEW_OWN || view == BASIN_VIEW_OWN_WEIGHTED;
 }
 
 /* The number of columns of a view, from the first on. */
 static int64_t columns_of(const basin_tree_table *table, basin_tree_view view) {
-    return is_own(view) ? table->node.own : view == BASIN_VIEW_HOPS ? table->plain : table->columns;
+    return is_own(view)               ? table->node.own
+           : view == BASIN_VIEW_KNOWN ? table->columns
+                                      : table->plain;
 }
 
 /* Every other fit that sees neighbours, and one view, upweight anomalies and allow small leaves;
@@ -115,8 +120,10 @@ static void vary(basin_trees_data *data, basin_trees_spec *spec, const basin_tre
     if (upweights) spec->min_hessian = 0.1;
 }
 
-/* How many fits each view gets: of trees a quarter, the rest to the means over neighbours. */
-static void deal(int64_t fits[BASIN_TREE_VIEWS], int64_t all, bool known) {
+/* How many fits each view gets: of trees a quarter, the rest to the means over neighbours; those
+ * that are taught come on top. */
+static void deal(int64_t fits[BASIN_TREE_VIEWS], int64_t all, bool known, bool taught) {
+    fits[BASIN_VIEW_TAUGHT] = taught ? TAUGHT : 0;
     fits[BASIN_VIEW_OWN] = fits[BASIN_VIEW_OWN_WEIGHTED] = all / 4;
     fits[BASIN_VIEW_KNOWN] = known ? (all + 2) / 4 : 0;
     fits[BASIN_VIEW_HOPS] = all - all / 4 * 2 - fits[BASIN_VIEW_KNOWN];
@@ -126,6 +133,7 @@ typedef struct growing {
     basin_nodes_ensemble *ensemble;
     const basin_tree_rows *rows;
     const basin_tree_table *table;
+    basin_trees_data lesson;
     uint64_t seed;
     basin_ranks_share own; /* this rank's fits */
     const basin_watch *watch;
@@ -151,6 +159,12 @@ static basin_status grow_fit(const void *context, int64_t item, basin_error *err
     if (!data.validations) spec.rounds = unjudged;
     spec.seed = g->seed + 1000003u * (uint64_t)fit;
     vary(&data, &spec, g->rows, view, turn);
+    if (view == BASIN_VIEW_TAUGHT) {
+        int64_t features = data.features;
+        data = g->lesson, data.features = features;
+        spec = BASIN_TREES_DEFAULT;
+        spec.rounds = unjudged, spec.seed = g->seed + 1000003u * (uint64_t)fit;
+    }
     BASIN_TRY(basin_trees_fit(&g->ensemble->trees[fit], &data, &spec, g->watch, error));
     pthread_mutex_lock(g->lock);
     basin_watch_progress(g->watch, "fitting to rows", ++*g->done, g->own.count, NAN, NULL);
@@ -182,18 +196,28 @@ static basin_status send_fit(basin_trees **trees, int64_t owner, basin_ranks *ra
 /* Every fit is grown once, by the rank that it is dealt to. */
 basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *e, int64_t fits, uint64_t seed,
                                        const basin_tree_tables *tables, const uint8_t *part,
-                                       basin_ranks *ranks, const basin_watch *watch,
-                                       basin_error *error) {
-    int64_t done = 0;
+                                       const basin_lesson *lesson, basin_ranks *ranks,
+                                       const basin_watch *watch, basin_error *error) {
+    bool taught = lesson && lesson->count;
+    int64_t done = 0, columns = tables->table[0].columns, given = fits;
+    fits += taught ? TAUGHT : 0;
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     BASIN_AT_EXIT(basin_tree_rows_free) basin_tree_rows rows = {0};
-    growing g = {e, &rows, tables->table, seed, basin_ranks_deal(ranks, fits), watch, &lock, &done};
+    BASIN_FREE_AT_EXIT float *x = NULL;
+    growing g = {e,     &rows, tables->table, {0}, seed, basin_ranks_deal(ranks, fits),
+                 watch, &lock, &done};
     BASIN_TRY(BASIN_NEW(&e->trees, fits, "trees", error));
     e->fits = fits;
-    deal(e->seeing, fits, e->known.count > 0);
+    deal(e->seeing, given, e->known.count > 0, taught);
     for (int v = 0; v < BASIN_TREE_VIEWS; v++) /* all fits alike, whatever they see */
         e->weight[v] = e->fits ? (double)e->seeing[v] / (double)e->fits : 0;
     BASIN_TRY(basin_tree_rows_take(&rows, tables, part, max_rows, error));
+    if (taught) {
+        BASIN_TRY(BASIN_NEW_RAW(&x, lesson->count * columns, "rows of trees", error));
+        BASIN_TRY(basin_tree_tables_rows(x, tables, lesson->node, lesson->count, error));
+        g.lesson = (basin_trees_data){
+            .x = x, .stride = columns, .trains = lesson->count, .target = lesson->target};
+    }
     basin_status status = basin_parallel_try(grow_fit, &g, g.own.count, 1, error);
     BASIN_TRY(basin_ranks_agree(ranks, status, error));
     for (int64_t rank = 0; rank < basin_ranks_count(ranks); rank++) {
@@ -349,7 +373,7 @@ static const char *figure_key(char text[KEY], int which, int i) {
 
 /* "trees.own.fits" and "trees.own.weight", and so on. */
 static const char *view_key(char text[KEY], int view, const char *what) {
-    static const char *const name[] = {"own", "own_bold", "hops", "known"};
+    static const char *const name[] = {"own", "own_bold", "hops", "taught", "known"};
     snprintf(text, KEY, "trees.%s.%s", name[view], what);
     return text;
 }
@@ -399,6 +423,8 @@ static basin_status load_views(basin_nodes_ensemble *e, const basin_bundle *bund
     char key[KEY];
     double sum = 0, count;
     for (int v = 0; v < BASIN_TREE_VIEWS; v++) {
+        if (v == BASIN_VIEW_TAUGHT && !basin_bundle_meta(bundle, view_key(key, v, "fits")))
+            continue;
         BASIN_TRY(basin_bundle_number(&count, bundle, view_key(key, v, "fits"), 0, fits, error));
         BASIN_TRY(
             basin_bundle_number(&e->weight[v], bundle, view_key(key, v, "weight"), 0, 1, error));

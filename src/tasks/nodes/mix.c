@@ -31,7 +31,7 @@ static void spread(double *mean, double *deviation, const double *logit, const u
 /* ---- shares of views and network ---- */
 
 /* Views that have fits, then the network; shares in quarters, each part with deviation 1. */
-enum { PARTS = BASIN_TREE_VIEWS + 1, QUARTERS = 4, POINTS = 70 };
+enum { PARTS = BASIN_TREE_VIEWS + 1, QUARTERS = 4, POINTS = 126 };
 
 typedef struct point {
     double share[PARTS];
@@ -49,6 +49,9 @@ typedef struct weight_search {
     int points;
 } weight_search;
 
+/* Of a teacher's trees at least: few labels cannot say what they are worth. */
+static const double taught = 0.5;
+
 /* All ways to deal quarters out to the parts that are there, from `part` on. */
 static void list_points(weight_search *c, point *p, int part, int left) {
     int max = c->of[part] ? left : 0;
@@ -58,6 +61,7 @@ static void list_points(weight_search *c, point *p, int part, int left) {
             list_points(c, p, part + 1, left - q);
             continue;
         }
+        if (c->of[BASIN_VIEW_TAUGHT] && p->share[BASIN_VIEW_TAUGHT] < taught) continue;
         p->evenness = 0;
         for (int k = 0; k < PARTS; k++) p->evenness -= p->share[k] * p->share[k];
         c->point[c->points++] = *p;

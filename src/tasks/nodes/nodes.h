@@ -72,11 +72,13 @@ enum { BASIN_TREE_RELATIONS = BASIN_MAX_RELATIONS + 1 };
 enum { BASIN_NODES_LINES = 2560 }; /* names, one per line, as model files have them */
 void basin_nodes_add_line(char text[BASIN_NODES_LINES], const char *name);
 
-/* What a fit sees: own columns (plain, or small leaves and weights); also means; also labels. */
+/* What a fit sees: own columns (plain, or small leaves and weights); also means, and the same
+ * taught by the Energy Transformer in context (teach.c); also labels. */
 typedef enum basin_tree_view {
     BASIN_VIEW_OWN,
     BASIN_VIEW_OWN_WEIGHTED,
     BASIN_VIEW_HOPS,
+    BASIN_VIEW_TAUGHT,
     BASIN_VIEW_KNOWN,
     BASIN_TREE_VIEWS
 } basin_tree_view;
@@ -206,12 +208,27 @@ void basin_tree_rows_free(basin_tree_rows *rows);
 /* Of the network's relations: the union, or each one where there is none. */
 basin_status basin_nodes_ensemble_name(basin_nodes_ensemble *ensemble, const basin_network *network,
                                        basin_error *error);
-/* Grows fits, dealt to `ranks` (NULL: all here); a function of seed and parts. The watcher may stop
- * them early. */
+/* What a teacher says of nodes: probabilities, and labels where they are known. */
+typedef struct basin_lesson {
+    int64_t *node; /* [count] ascending */
+    float *target; /* [count] */
+    int64_t count; /* 0: there is no lesson */
+} basin_lesson;
+/* Grows fits, and those of a lesson, dealt to `ranks` (NULL: all here); a function of seed, parts
+ * and lesson. The watcher may stop them early. */
 basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *ensemble, int64_t fits, uint64_t seed,
                                        const basin_tree_tables *tables,
-                                       const uint8_t *part /* [N] */, basin_ranks *ranks,
-                                       const basin_watch *watch, basin_error *error);
+                                       const uint8_t *part /* [N] */, const basin_lesson *lesson,
+                                       basin_ranks *ranks, const basin_watch *watch,
+                                       basin_error *error);
+
+/* ---- teach.c: the lesson of the Energy Transformer in context where labels are few; free it even
+ * after an error. Without the file of its weights a note says so, and there is none. ---- */
+basin_status basin_nodes_teach(basin_lesson *lesson, const basin_network *network,
+                               const uint8_t *part /* [N] */, basin_backend *backend, size_t memory,
+                               const basin_watch *watch, basin_error *error);
+void basin_lesson_free(basin_lesson *lesson);
+
 /* What a fit's logit weighs in the trees'. */
 double basin_nodes_ensemble_weight(const basin_nodes_ensemble *ensemble,
                                    const basin_tree_table *table, int64_t fit);
@@ -567,6 +584,11 @@ typedef struct basin_near_commit {
 } basin_near_commit;
 basin_status basin_nodes_live_commit(basin_nodes_live *live, const char *nodes, const char *edges,
                                      const basin_near_commit *commit, basin_error *error);
+/* basin_context_label in the same way. */
+struct basin_context;
+basin_status basin_context_commit(struct basin_context *context, const int64_t *node,
+                                  const int32_t *label, int64_t count,
+                                  const basin_near_commit *commit, basin_error *error);
 basin_nodes_live_counts basin_nodes_live_count(basin_nodes_live *live);
 /* Looks at the nodes that were scored last, at most 4,096. */
 basin_status basin_nodes_live_drift(basin_nodes_drift **drift, basin_nodes_live *live,

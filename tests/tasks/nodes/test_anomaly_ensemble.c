@@ -107,7 +107,8 @@ TEST(a_view_without_trees_takes_no_part) {
 
 /* Without known labels the other views share what is left; alone, known labels have it all. */
 TEST(weighs_fits_by_what_they_see) {
-    basin_nodes_ensemble e = {.fits = 4, .seeing = {1, 0, 2, 1}, .weight = {0.2, 0, 0.3, 0.5}};
+    basin_nodes_ensemble e = {
+        .fits = 4, .seeing = {1, 0, 2, 0, 1}, .weight = {0.2, 0, 0.3, 0, 0.5}};
     basin_tree_table with = {.known = 1}, without = {.known = 0};
     assert_float_equal(basin_nodes_ensemble_weight(&e, &with, 0), 0.2, 1e-12);
     assert_float_equal(basin_nodes_ensemble_weight(&e, &with, 2), 0.15, 1e-12);
@@ -115,9 +116,9 @@ TEST(weighs_fits_by_what_they_see) {
     assert_float_equal(basin_nodes_ensemble_weight(&e, &without, 0), 0.4, 1e-12);
     assert_float_equal(basin_nodes_ensemble_weight(&e, &without, 1), 0.3, 1e-12);
     assert_float_equal(basin_nodes_ensemble_weight(&e, &without, 3), 0, 0);
-    basin_nodes_ensemble last = {.fits = 4, .seeing = {1, 0, 2, 1}, .weight = {0, 0, 0, 1}};
+    basin_nodes_ensemble last = {.fits = 4, .seeing = {1, 0, 2, 0, 1}, .weight = {0, 0, 0, 0, 1}};
     assert_float_equal(basin_nodes_ensemble_weight(&last, &without, 1), 1.0 / 3, 1e-12);
-    basin_nodes_ensemble only = {.fits = 2, .seeing = {0, 0, 0, 2}, .weight = {0, 0, 0, 1}};
+    basin_nodes_ensemble only = {.fits = 2, .seeing = {0, 0, 0, 0, 2}, .weight = {0, 0, 0, 0, 1}};
     assert_float_equal(basin_nodes_ensemble_weight(&only, &without, 1), 0.5, 1e-12);
 }
 
@@ -173,7 +174,7 @@ TEST(many_nodes_are_thinned_out) {
     assert_ok(basin_nodes_ensemble_name(&e, network, &failure));
     assert_ok(basin_tree_table_open(&table, network, &e, 0, &failure));
     basin_tree_tables tables = {.network = network, .count = 1, .table = &table};
-    assert_ok(basin_nodes_ensemble_grow(&e, 1, 1, &tables, part, NULL, NULL, &failure));
+    assert_ok(basin_nodes_ensemble_grow(&e, 1, 1, &tables, part, NULL, NULL, NULL, &failure));
     assert_ok(basin_nodes_ensemble_logits(logit, &e, &tables, false, &failure));
     for (int64_t i = TRAINS; i < NODES; i++) {
         expected += y[i];
@@ -182,6 +183,42 @@ TEST(many_nodes_are_thinned_out) {
     assert_true(fabs(found / expected - 1) < 0.1);
     basin_tree_table_close(&table);
     free(x), free(y), free(part), free(logit);
+}
+
+/* ---- few labels ---- */
+
+/* The model in context answers for nodes without a label; those of validation are neither labels
+ * nor pupils. */
+TEST(few_labels_have_a_teacher) {
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
+    BASIN_AT_EXIT(basin_lesson_free) basin_lesson lesson;
+    const basin_network *n = s.network;
+    int64_t known = 0, judges = 0;
+    assert_ok(basin_nodes_teach(&lesson, n, s.part, s.training.backend, 0, NULL, &failure));
+    for (int64_t i = 0; i < lesson.count; i++) {
+        int64_t node = lesson.node[i];
+        known += s.part[node] == BASIN_SPLIT_TRAIN;
+        judges += s.part[node] == BASIN_SPLIT_VAL;
+        if (s.part[node] == BASIN_SPLIT_TRAIN)
+            assert_true(lesson.target[i] == (float)n->label[node]);
+        else
+            assert_true(lesson.target[i] > 0 && lesson.target[i] < 1);
+    }
+    assert_int_equal(judges, 0);
+    assert_int_equal(known, basin_split_nodes(NULL, s.part, n->nodes, BASIN_SPLIT_TRAIN));
+    assert_true(lesson.count > known);
+    basin_nodes_model *model = train(&s);
+    assert_int_equal(model->ensemble.seeing[BASIN_VIEW_TAUGHT], 2);
+    assert_true(model->ensemble.weight[BASIN_VIEW_TAUGHT] > 0);
+    basin_nodes_close(model);
+}
+
+TEST(many_labels_have_none) {
+    needs_xgboost();
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(3000, 3, 1, false));
+    BASIN_AT_EXIT(basin_lesson_free) basin_lesson lesson;
+    assert_ok(basin_nodes_teach(&lesson, s.network, s.part, s.training.backend, 0, NULL, &failure));
+    assert_int_equal(lesson.count, 0);
 }
 
 /* ---- known labels ---- */

@@ -29,7 +29,8 @@ static void fill(table *t, uint64_t seed) {
         t->label[i] = (x[0] > 0) != (x[3] > 0.5f);
         x[FEATURES] = x[FEATURES + 1] = t->label[i];
     }
-    t->data = (basin_trees_data){t->x, t->label, {1, 1}, FEATURES, STRIDE, TRAINS, ROWS - TRAINS};
+    t->data =
+        (basin_trees_data){t->x, t->label, {1, 1}, FEATURES, STRIDE, TRAINS, ROWS - TRAINS, NULL};
 }
 
 static basin_trees *fit(const table *t, basin_trees_spec spec) {

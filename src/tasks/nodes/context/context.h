@@ -133,10 +133,6 @@ struct basin_context {
     const basin_watch *watch;
 };
 
-/* basin_context_label; `commit` (or NULL) runs when nothing else can fail. */
-basin_status basin_context_commit(basin_context *context, const int64_t *node, const int32_t *label,
-                                  int64_t count, const basin_near_commit *commit,
-                                  basin_error *error);
 /* Rows of the caller's nodes, [count, cells, BASIN_CELL]. */
 void basin_context_rows(float *row, const basin_context_table *table, const int64_t *node,
                         int64_t count);

@@ -56,7 +56,7 @@ static basin_status table_of_stored(table *t, const basin_context *c, basin_erro
 static basin_status fit(double *logit, const table *t, const table *asked,
                         const basin_trees_spec *spec, basin_error *error) {
     basin_trees *trees;
-    basin_trees_data data = {t->x, t->label, {1, 1}, t->columns, t->columns, t->rows, 0};
+    basin_trees_data data = {t->x, t->label, {1, 1}, t->columns, t->columns, t->rows, 0, NULL};
     BASIN_TRY(basin_trees_fit(&trees, &data, spec, NULL, error));
     basin_status status =
         basin_trees_predict(logit, trees, asked->x, asked->rows, asked->columns, error);

@@ -9,7 +9,7 @@
 #include "base/dictionary.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "tasks/nodes/context/context.h"
+#include "basin/tasks/context.h"
 #include "tasks/nodes/network/journal.h"
 #include "tasks/nodes/nodes.h"
 #include "tasks/nodes/serve/serve.h"

@@ -142,16 +142,22 @@ static basin_status make_rows(handle *matrix, const basin_trees_data *d, int64_t
                               int64_t rows, basin_error *error) {
     BASIN_SCRATCH_RAW(float, value, rows, "labels of trees", error);
     BASIN_TRY(make_matrix(matrix, d->x + first * d->stride, rows, d->features, d->stride, error));
-    for (int64_t i = 0; i < rows; i++) value[i] = d->label[first + i];
+    const float *target = first < d->trains ? d->target : NULL;
+    for (int64_t i = 0; i < rows; i++) value[i] = target ? target[i] : d->label[first + i];
     BASIN_TRY(check(xgb.XGDMatrixSetFloatInfo(*matrix, "label", value, (uint64_t)rows), error));
-    for (int64_t i = 0; i < rows; i++) value[i] = (float)d->weight[d->label[first + i]];
+    for (int64_t i = 0; i < rows; i++)
+        value[i] = target ? 1 : (float)d->weight[d->label[first + i]];
     return check(xgb.XGDMatrixSetFloatInfo(*matrix, "weight", value, (uint64_t)rows), error);
 }
 
 /* Without trees a row scores the logarithm of its class's odds. */
 static double base_of(const basin_trees_data *d) {
     double sum[2] = {0, 0};
-    for (int64_t i = 0; i < d->trains; i++) sum[d->label[i]] += d->weight[d->label[i]];
+    for (int64_t i = 0; i < d->trains; i++)
+        if (d->target)
+            sum[1] += (double)d->target[i], sum[0] += 1 - (double)d->target[i];
+        else
+            sum[d->label[i]] += d->weight[d->label[i]];
     return (sum[1] + 0.5) / (sum[0] + sum[1] + 1);
 }
 

@@ -40,6 +40,7 @@ typedef struct basin_trees_data {
     int64_t features;     /* the first of each row's `stride` columns */
     int64_t stride;
     int64_t trains, validations;
+    const float *target; /* [trains] probabilities in place of labels, all of weight 1; or NULL */
 } basin_trees_data;
 
 typedef struct basin_trees basin_trees;
