@@ -71,7 +71,7 @@ enum {
     MAX_ENDS = POINTS + MAX_DEPTH,
     MAX_HALVED = 240,
 };
-/* What a piece may miss of its own difference, beside what is allowed of the whole. */
+/* What a piece may miss of the difference of its ends, beside what is allowed of the whole. */
 static const double PART = 0.01;
 
 static double point(int i) { return i == 0 ? 0 : i == LAST ? 1 : (i - 0.5) / STEPS; }

@@ -205,7 +205,7 @@ basin_status basin_tree_rows_take(basin_tree_rows *rows, const basin_tree_tables
                                   const uint8_t *part /* [N] */, double max, basin_error *error);
 void basin_tree_rows_free(basin_tree_rows *rows);
 
-/* Of the network's relations: the union, or each one where there is none. */
+/* Names the network's relations: the union, or each one where there is none. */
 basin_status basin_nodes_ensemble_name(basin_nodes_ensemble *ensemble, const basin_network *network,
                                        basin_error *error);
 /* What a teacher says of nodes: probabilities, and labels where they are known. */
