@@ -125,23 +125,18 @@ static int list_rivals(const char *all[MAX_RIVALS], const eval *b) {
 }
 
 static basin_status add_rival(eval *b, const char *name, size_t length, basin_error *error) {
-    const char *all[MAX_RIVALS], *found = NULL;
+    const char *all[MAX_RIVALS];
     char known[200] = "all";
-    for (int i = 0, count = list_rivals(all, b); i < count; i++) {
+    for (int i = 0, at = 0, count = list_rivals(all, b); i < count; i++, at = 0) {
         const char *its = rival_name(all[i]);
-        if (strlen(its) == length && !strncmp(its, name, length)) found = all[i];
         snprintf(known + strlen(known), sizeof known - strlen(known), ", %s", its);
+        if (strlen(its) != length || strncmp(its, name, length) != 0) continue;
+        while (at < b->rivals && b->rival[at] != all[i]) at++;
+        if (at == b->rivals) b->rival[b->rivals++] = all[i];
+        return BASIN_OK;
     }
-    if (!found)
-        return basin_fail(error, BASIN_BAD_VALUE, "--rivals: '%.*s' is not one of %s", (int)length,
-                          name, known);
-    for (int i = 0; i < b->rivals; i++)
-        if (b->rival[i] == found && i < b->plain)
-            return BASIN_OK;
-        else if (b->rival[i] == found)
-            return basin_fail(error, BASIN_BAD_VALUE, "--rivals: '%.*s' twice", (int)length, name);
-    b->rival[b->rivals++] = found;
-    return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE, "--rivals: '%.*s' is not one of %s", (int)length,
+                      name, known);
 }
 
 /* Plain models beside detectors, then "paper,xgboost", or "all" that can run; checked before

@@ -344,9 +344,6 @@ static basin_status know_facts(basin_tables *j) {
             return basin_fail(j->error, BASIN_BAD_VALUE,
                               "%s: time is '%s'; in training it was '%s', expected that",
                               j->first->source->path, j->t->time, name);
-    }
-    for (size_t i = 0; i < known->columns; i++) {
-        const char *name = known->column[i].name;
         if (!basin_column_is_feature(known->column[i].type)) continue;
         const basin_table_file *table = lacking(j, name);
         if (table && is_dropped(j, name))

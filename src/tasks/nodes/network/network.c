@@ -262,10 +262,6 @@ basin_status basin_network_set_features(basin_network *network, const basin_tens
 
 /* ---- labels and masks ---- */
 
-static bool is_float(basin_dtype dtype) {
-    return dtype == BASIN_F64 || dtype == BASIN_F32 || dtype == BASIN_F16 || dtype == BASIN_BF16;
-}
-
 /* The column of the greatest entry; -1 where all are zero or one is not a number. */
 static int32_t one_hot(const basin_tensor *y, int64_t i) {
     int64_t classes = y->shape.dim[1];
@@ -380,7 +376,7 @@ basin_status basin_network_set_masks(basin_network *network, const char *part,
                           "] as the other masks have it",
                           network->path, part, basin_shape_text(shape), network->nodes,
                           network->nodes);
-    if (is_float(mask->dtype) && basin_tensor_first_bad(mask) >= 0)
+    if (basin_tensor_first_bad(mask) >= 0)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: the %s mask holds NaN", network->path, part);
     uint8_t **slot = !strcmp(part, "train") ? &network->train
                      : !strcmp(part, "val") ? &network->val
