@@ -65,8 +65,6 @@ typedef struct basin_ties {
      * known pixel (`weight` [height, width] above 0, or NULL), elsewhere k - e of the guess next to
      * it, as if the picture went on without a step. */
     const float *guess, *weight;
-    const float *aim; /* NULL, or what the springs pull to, by `share` of the way from the guess */
-    double share;
     int64_t stride;
 } basin_ties;
 

@@ -229,10 +229,8 @@ basin_status basin_membrane_add(float *to, basin_membrane *m, const basin_ties *
     static const int down[] = {-1, 1, 0, 0}, right[] = {0, 0, -1, 1};
     for (int c = 0; c < channels; c++) {
         for (int64_t i = 0; i < m->height * m->width; i++) {
-            int64_t at = i * t->stride + c;
             m->pull[i] = m->toward[i] = m->u[i] = 0;
             if (!m->free[i]) continue;
-            if (t->aim) m->toward[i] = (float)(t->share * m->spring) * (t->aim[at] - t->guess[at]);
             for (int k = 0; k < 4; k++) {
                 int64_t y = i / m->width + down[k], x = i % m->width + right[k];
                 int64_t o = y * m->width + x;

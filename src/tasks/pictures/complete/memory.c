@@ -10,8 +10,7 @@
  * attention, the mean of what is retrieved for the patches around it. On the coarsest grid all
  * patterns are attended to and beta rises; on finer ones it is infinite, one pattern is left, and
  * PatchMatch (Barnes 2009) looks for it. In the end each pixel is the one pattern's with the
- * largest c_p, with a smooth correction: by the known pixels at the rim, and half of the way to the
- * model's colours. */
+ * largest c_p, with a smooth correction by the known pixels at the rim. */
 #include "base/sort.h"
 #include "basin/random.h"
 #include "tasks/pictures/complete/complete.h"
@@ -360,9 +359,9 @@ static void take_whole(float *taken /* [height, width, LANES] */, const grid *g,
 }
 
 /* The smoothest change of what was taken that meets the known pixels, where it is known what was
- * retrieved for them, and is half of the way to the model within `length` pixels. */
+ * retrieved for them, and ends within `length` pixels. */
 static basin_status finish(grid *g, basin_error *error) {
-    const double length = 8, share = 0.5;
+    const double length = 8;
     int64_t n = g->height * g->width;
     BASIN_SCRATCH_RAW(float, taken, n *LANES, what, error);
     BASIN_SCRATCH(float, best, n, what, error);
@@ -373,8 +372,7 @@ static basin_status finish(grid *g, basin_error *error) {
     for (int64_t i = 0; i < n; i++)
         if (g->missing[i]) memcpy(g->colour + i * LANES, taken + i * LANES, LANES * sizeof *taken);
     m.spring = 1 / (length * length);
-    basin_ties ties = {
-        .known = g->colour, .guess = taken, .aim = g->start, .share = share, .stride = LANES};
+    basin_ties ties = {.known = g->colour, .guess = taken, .stride = LANES};
     return basin_membrane_add(g->colour, &m, &ties, 3, error);
 }
 
