@@ -76,7 +76,7 @@ def test_files_and_pickles_keep_the_model(fitted, stripes, tmp_path):
     [
         (numpy.zeros((16, 16)), {}, "what is missing"),
         (numpy.zeros((16, 16)), {"rectangle": (0, 0, 99, 4)}, "99"),
-        (numpy.zeros((16, 16)), {"mask": numpy.zeros((16, 16)), "rectangle": (0, 0, 4, 4)}, "either"),
+        (numpy.zeros((16, 16)), {"mask": numpy.zeros((9, 9)), "rectangle": (0, 0, 4, 4)}, "either"),
         (numpy.full((16, 16), 7.0), {"rectangle": (0, 0, 4, 4)}, r"beyond 0 \.\. 1"),
         (numpy.zeros((16, 16, 2)), {"rectangle": (0, 0, 4, 4)}, "shape"),
         (numpy.full((16, 16), 700), {"rectangle": (0, 0, 4, 4)}, "bytes"),

@@ -1,4 +1,4 @@
-"""The models of basin.zoo against golden files, formulas in NumPy and the verdicts of docs/zoo.md."""
+"""Models of basin.zoo against golden files, formulas in NumPy and the verdicts of docs/zoo.md."""
 
 import inspect
 import json

@@ -8,8 +8,8 @@ from typing import Any, Union
 
 from basin.tasks._data.network import Network
 from basin.tasks._library import BasinError, check, ffi, lib, made, warn
-from basin.tasks._models.anomaly import AnomalyDetector, Explanation
-from basin.tasks._models.nodes import explanation_of
+from basin.tasks._models.anomaly import AnomalyDetector
+from basin.tasks._models.nodes import Explanation, explanation_of
 
 
 @dataclasses.dataclass(frozen=True)
