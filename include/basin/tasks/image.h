@@ -96,8 +96,8 @@ typedef struct basin_image_data_result {
     int64_t pictures, unreadable;
     size_t kept;   /* bytes of pictures kept decoded */
     double waited; /* seconds in which training waited for pictures */
-    /* Of the pictures that are scored, the error of the mean colour of what is shown, which a model
-     * has to beat; 0: none were. */
+    /* The error on the scored pictures of the mean colour of what is shown, which a model has to
+     * beat; 0: none were. */
     double mean_mse;
 } basin_image_data_result;
 

@@ -5,7 +5,7 @@
 
 /* ---- neighbours ---- */
 
-/* Of table and inputs, each once. */
+/* Opens the relations of table and inputs, each once. */
 static basin_status open_relations(basin_explainer *x, basin_error *error) {
     const basin_node_table *of[] = {&x->table.node, &x->inputs.node};
     for (int k = 0; k < 2; k++)

@@ -49,7 +49,7 @@ typedef struct weight_search {
     int points;
 } weight_search;
 
-/* Of a teacher's trees at least: few labels cannot say what they are worth. */
+/* The minimum share of a teacher's trees: few labels do not suffice to measure their worth. */
 static const double taught = 0.5;
 
 /* All ways to deal quarters out to the parts that are there, from `part` on. */

@@ -208,7 +208,7 @@ void basin_tree_rows_free(basin_tree_rows *rows);
 /* Names the network's relations: the union, or each one where there is none. */
 basin_status basin_nodes_ensemble_name(basin_nodes_ensemble *ensemble, const basin_network *network,
                                        basin_error *error);
-/* What a teacher says of nodes: probabilities, and labels where they are known. */
+/* A teacher's output for nodes: probabilities, and labels where they are known. */
 typedef struct basin_lesson {
     int64_t *node; /* [count] ascending */
     float *target; /* [count] */
@@ -286,7 +286,7 @@ typedef struct basin_nodes_memory {
     basin_nodes_card card; /* its texts are owned; no date: a file of earlier versions */
     basin_salt salt;       /* of all ids below and of the ensemble's known labels */
     basin_known_labels
-        seen[BASIN_SEEN]; /* hashes of nodes; of training where no ensemble has them */
+        seen[BASIN_SEEN]; /* hashes of nodes; those of training where no ensemble has them */
     bool before_unknown;  /* a parent does not say which these are, or they cannot be compared */
 } basin_nodes_memory;
 

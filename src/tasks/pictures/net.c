@@ -115,7 +115,7 @@ basin_status basin_image_net_declare(basin_image_net *net, basin_params *params,
 /* 1 where a patch is a guess, [B, N, 1]. */
 static basin_expr guessed(basin_expr replaced) { return basin_relu(basin_offset(replaced, -1)); }
 
-/* What the encoder sees: a guess, too. */
+/* The input of the encoder, the guess included. */
 static basin_expr seen(basin_expr patches, basin_expr replaced) {
     basin_expr shown = basin_sub(basin_scale(guessed(replaced), 2), replaced);
     return basin_mul(patches, basin_offset(shown, 1));

@@ -28,7 +28,7 @@ typedef struct basin_image_net_config {
     /* First values of ET: the paper draws all weights from N(0, 0.02^2), block.init_query included;
      * the published code, keys, queries and tokens from N(0, 0.002^2), the affine maps as LeCun. */
     bool published_init;
-    /* Of a hole a guess u is given: its tokens begin as MASK + enc_w u, and the picture is
+    /* A guess u of the hole is given: its tokens begin as MASK + enc_w u, and the picture is
      * u + g hole_w + hole_b, g the normalised tokens at the end. */
     bool holes_apart;
 } basin_image_net_config;
