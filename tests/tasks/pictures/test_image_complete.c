@@ -149,6 +149,29 @@ TEST(a_batch_is_its_pictures_one_by_one) {
     }
 }
 
+/* Where the picture has room, what is missing begins with a patch, also near the picture's end. */
+TEST(windows_begin_at_patches) {
+    enum { SIDE = 16, PATCH = 4 };
+    static const int64_t wide[] = {16, 18, 26, 40};
+    for (int i = 0; i < 4; i++)
+        for (int64_t left = 1; left < wide[i] - 5; left++) {
+            BASIN_AT_EXIT(bench_close) bench b;
+            BASIN_AT_EXIT(basin_hole_free) basin_hole hole;
+            BASIN_AT_EXIT(basin_windows_free) basin_windows w = {0};
+            basin_image_complete_options how = {.rectangle = {left, 4, 5, 5}};
+            bench_open(&b, 3, SIDE, (int)wide[i]);
+            basin_guessing g = {
+                .model = b.model, .picture = &b.picture, .hole = &hole, .side = SIDE, .across = 4};
+            assert_ok(basin_hole_make(&hole, &b.picture, PATCH, &how, 0, &failure));
+            assert_ok(basin_windows_cover(&w, &g, &failure));
+            int64_t start = w.window[0].left;
+            assert_true(w.count == 1 && start <= left && left + 5 <= start + SIDE);
+            assert_true(start >= 0 && start + SIDE <= wide[i]);
+            if (wide[i] >= SIDE + PATCH && left + 5 <= wide[i] - PATCH)
+                assert_int_equal((left - start) % PATCH, 0);
+        }
+}
+
 /* Two windows, each twice half a patch apart, say black and white: where they overlap, steps
  * across their borders are no larger than the others. */
 TEST(windows_leave_no_seam) {

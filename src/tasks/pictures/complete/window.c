@@ -22,14 +22,16 @@ static basin_area tighten(const basin_hole *h, basin_area block) {
                         right - left};
 }
 
-/* Where a window begins that is centred on what is missing, with the border of a patch at its
- * beginning wherever the picture has room for that, so that few patches hide known pixels. */
+/* Where a window begins that is centred on what is missing and holds all of it: with the border of
+ * a patch at its beginning wherever the picture has room for that, so that few patches hide known
+ * pixels. */
 static int64_t place(const basin_guessing *g, int64_t from, int64_t length, int64_t end) {
     int64_t patch = basin_int_max(g->side / g->across, 1), last = end - g->side;
     int64_t at = from - (g->side - length) / 2 / patch * patch;
-    if (at > last) at -= (at - last + patch - 1) / patch * patch;
-    if (at < 0) at = from % patch;
-    return basin_int_min(at, last);
+    int64_t within = basin_int_max(basin_int_min(at, last), 0);
+    int64_t aligned = within + (from - within) % patch;
+    if (aligned > last) aligned -= patch;
+    return aligned >= 0 && from + length <= aligned + g->side ? aligned : within;
 }
 
 basin_status basin_windows_cover(basin_windows *windows, const basin_guessing *g,
