@@ -213,7 +213,8 @@ static const struct {
             {"best_of", "0"},
             {"best_of", "1"},
             {"reach", "1"},
-            {"tabular", "0"}};
+            {"tabular", "0"},
+            {"embedding", "0"}};
 
 /* A setting that this version does not know may have gone; then its value must be the one above. */
 static basin_status check_unknown(const cJSON *item, const char *path, basin_error *error) {
