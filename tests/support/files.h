@@ -6,7 +6,7 @@
 
 /* The whole file with a 0 behind it; free it. */
 static inline char *slurp(size_t *size, const char *path) {
-    enum { MOST = 1 << 20 };
+    enum { MOST = 1 << 23 };
     char *text = malloc(MOST);
     FILE *file = fopen(path, "rb");
     assert_true(text && file);
