@@ -94,8 +94,7 @@ static basin_status ask_model(filling *f, basin_error *error) {
     BASIN_AT_EXIT(basin_guessing_free)
     basin_guessing g = {
         .model = f->model, .picture = p, .hole = &f->hole, .across = s->size / s->patch};
-    bool guesses = s->holes_apart && !f->how->plain;
-    g.missing = guesses ? BASIN_PATCH_GUESSED : BASIN_PATCH_REPLACED;
+    g.missing = s->holes_apart ? BASIN_PATCH_GUESSED : BASIN_PATCH_REPLACED;
     if (!f->how->plain) side = basin_int_max(side, 4 * f->hole.deepest);
     g.side = basin_int_min(side, basin_int_min(p->height, p->width));
     BASIN_TRY(basin_guess_begin(&g, error));
@@ -105,7 +104,7 @@ static basin_status ask_model(filling *f, basin_error *error) {
         g.sum[k] =
             g.weight[k / p->channels] > 0 ? g.sum[k] / g.weight[k / p->channels] : f->value[k];
     double fade = 2 * (double)g.side / (double)g.across;
-    double share = f->how->plain || guesses ? 1 : 0.5;
+    double share = f->how->plain || s->holes_apart ? 1 : 0.5;
     basin_ties ties = {
         .known = f->value, .guess = g.sum, .weight = g.weight, .stride = p->channels};
     if (!f->how->plain) BASIN_TRY(add_membrane(g.sum, f, &ties, 1 / (fade * fade), error));
