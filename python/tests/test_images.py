@@ -24,6 +24,16 @@ def test_settings_fit_the_pictures(fitted):
     assert "16 pixels" in fitted.chosen_
 
 
+def test_models_that_come_with_basin_are_opened_by_name(tmp_path, monkeypatch):
+    assert tasks.ImageCompleter.load("fashion").settings_["size"] == 28
+    with pytest.raises(OSError, match="phots"):
+        tasks.ImageCompleter.load("phots")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "fashion").write_text("a file of that name")
+    with pytest.raises(basin.BasinError, match="safetensors"):
+        tasks.ImageCompleter.load("fashion")
+
+
 def test_what_is_shown_stays(fitted, stripes):
     mask = numpy.zeros((16, 16), bool)
     mask[4:8, 4:12] = True

@@ -164,7 +164,12 @@ class Estimator(BaseEstimator):
     def load(
         cls, path: Union[str, "os.PathLike[str]"], backend: Any = "cpu", threads: int = 0
     ) -> "Self":
-        """A model from a file that save() or the program wrote."""
+        """A model from a file that save() or the program wrote, or one that comes with Basin, by
+        its name: "photos" and "fashion" complete pictures."""
+        if isinstance(path, str) and path.isidentifier() and not pathlib.Path(path).exists():
+            found = ffi.new("char[4096]")
+            check(lib.basin_models_find, found, 4096, path.encode())
+            path = text(found) or path
         self = cls(backend=backend, threads=threads)
         self._open(path)
         return self
