@@ -393,22 +393,35 @@ static void close_waiting(basin_server *s, double seconds, bool all) {
     pthread_mutex_unlock(&s->listing);
 }
 
-/* Some more than --connections are taken, for /health. When they are in use, those that only wait
- * make room: at first slow ones, then any. */
-static void open_connection(basin_server *s, int fd) {
+/* Says so, and reads what was sent first, without which closing would take the answer away. */
+static void refuse(basin_server *s, int fd) {
     static const char refusal[] = "HTTP/1.1 503 Refused\r\nContent-Type: application/json\r\n"
                                   "Connection: close\r\n\r\n"
                                   "{\"error\":\"too many connections\",\"status\":503}\n";
+    char dropped[4096];
+    s->meters.refused_connections++;
+    send(fd, refusal, sizeof refusal - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    shutdown(fd, SHUT_WR);
+    (void)!recv(fd, dropped, sizeof dropped, MSG_DONTWAIT);
+}
+
+/* Some more than --connections are taken, for /health. When they are in use, those that only wait
+ * make room: at first slow ones, then any; on a busy machine their threads need time to end. */
+static void open_connection(basin_server *s, int fd) {
+    enum { MILLISECONDS = 500 };
     pthread_t thread;
     long long over = s->meters.connections - s->o->connections;
     if (over >= 0) close_waiting(s, over < SPARE / 2 ? 1 : 0, false);
+    for (int i = 0; i < MILLISECONDS && over >= SPARE; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        over = s->meters.connections - s->o->connections;
+    }
     basin_connection *c = connection_new(s, fd);
     if (c && !pthread_create(&thread, NULL, serve_connection, c)) {
         pthread_detach(thread);
         return;
     }
-    s->meters.refused_connections++;
-    send(fd, refusal, sizeof refusal - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    refuse(s, fd);
     if (c) {
         connection_free(c);
         return;
