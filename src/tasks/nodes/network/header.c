@@ -431,12 +431,20 @@ static void list_known(basin_tables *j, basin_list *list, const basin_column *c,
     add(&list[before ? OUT : UNUSED], c->name, before ? " (as in training)" : NULL, 0);
 }
 
+/* The length of a number of 1 to `most` digits and the mark behind it, or 0. */
+static size_t part_of_date(const char *text, size_t most, const char *marks) {
+    size_t digits = strspn(text, "0123456789");
+    return digits && digits <= most && strspn(text + digits, marks) == 1 ? digits + 1 : 0;
+}
+
 /* 15/11/2026, 15.11.26 08:30 */
 static bool looks_like_date(const char *text) {
-    int day, month, year, used = 0;
-    char mark[2];
-    bool read = sscanf(text, "%4d%1[./-]%2d%*1[./-]%4d%n", &day, mark, &month, &year, &used) == 4;
-    return read && (!text[used] || text[used] == ' ' || text[used] == 'T');
+    size_t day = part_of_date(text, 4, "./-");
+    size_t month = day ? part_of_date(text + day, 2, "./-") : 0;
+    if (!month) return false;
+    const char *year = text + day + month;
+    size_t digits = strspn(year, "0123456789");
+    return digits && digits <= 4 && (!year[digits] || year[digits] == ' ' || year[digits] == 'T');
 }
 
 /* Whether nothing in the file says which decimal mark it has. */
