@@ -431,10 +431,10 @@ static void list_known(basin_tables *j, basin_list *list, const basin_column *c,
     add(&list[before ? OUT : UNUSED], c->name, before ? " (as in training)" : NULL, 0);
 }
 
-/* The length of a number of 1 to `most` digits and the mark behind it, or 0. */
-static size_t part_of_date(const char *text, size_t most, const char *marks) {
+/* The length of a number of 1 to `max` digits and the mark after it, or 0. */
+static size_t part_of_date(const char *text, size_t max, const char *marks) {
     size_t digits = strspn(text, "0123456789");
-    return digits && digits <= most && strspn(text + digits, marks) == 1 ? digits + 1 : 0;
+    return digits && digits <= max && strspn(text + digits, marks) == 1 ? digits + 1 : 0;
 }
 
 /* 15/11/2026, 15.11.26 08:30 */
