@@ -18,7 +18,6 @@ from basin.tasks._models.classes import NodeClassifier
 from basin.tasks._models.context import InContextDetector, Retrieval
 from basin.tasks._models.graphs import GraphClassifier, GraphExplanation, GraphRegressor
 from basin.tasks._models.images import Completion, ImageCompleter
-from basin.tasks._models.interchange import from_huggingface, to_huggingface
 from basin.tasks._models.live import LiveDetector, LiveScore
 from basin.tasks._models.nodes import Drift, Explanation
 from basin.tasks.settings import Settings
@@ -27,5 +26,5 @@ __all__ = [
     "AnomalyDetector", "Completion", "Drift", "Explanation", "Graph", "GraphClassifier",
     "GraphExplanation", "GraphRegressor", "GraphSet", "ImageCompleter",
     "InContextDetector", "LiveDetector", "LiveScore", "Network", "NodeClassifier", "Retrieval",
-    "Settings", "Threshold", "from_huggingface", "settings", "to_huggingface",
+    "Settings", "Threshold", "settings",
 ]  # fmt: skip
