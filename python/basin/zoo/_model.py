@@ -11,7 +11,6 @@ import numpy
 from basin._engine.descent import Callbacks, Descent, Runner, descend
 from basin._engine.library import BasinError, check, ffi, lib, text
 from basin._engine.plan import Plans, backend_of, warn_of_doubles
-from basin._engine.plots import table_html
 from basin._engine.tensor import Borrowed, ready, shape_of
 from basin._expr import operations
 from basin._expr.derivatives import vjp
@@ -149,18 +148,6 @@ class Verdict:
             f"skew {self.skew:.3f} +- {self.skew_error:.3f})"
         )
 
-    def _repr_html_(self) -> str:
-        rows = [
-            ("goes down its energy", self.answer),
-            ("steps of the published size that rise", f"{self.rises} of {self.steps}"),
-            ("steps a thousand times smaller that rise", f"{self.small_rises} of {2 * self.steps}"),
-            ("cosine of update and gradient", f"{self.cosine:.4g}, min {self.min_cosine:.4g}"),
-            ("their relative difference", f"{self.difference:.3g}"),
-            ("the force is a gradient", "yes" if self.gradient else "no"),
-            ("skew part of its Jacobian", f"{self.skew:.3f} +- {self.skew_error:.3f}"),
-        ]
-        return table_html("Verdict", rows)
-
 
 class Model:
     """A published model with its numbers, arrays or expressions, by the names of a row of the
@@ -211,11 +198,6 @@ class Model:
     def __repr__(self) -> str:
         shapes = (f"{n} {list(v.shape)}" for n, v in self._arrays.items() if v is not None)
         return f"{type(self).__name__}({', '.join(shapes)})"
-
-    def _repr_html_(self) -> str:
-        """Its paper and its arrays, for notebooks."""
-        arrays = [(n, list(v.shape)) for n, v in self._arrays.items() if v is not None]
-        return table_html(f"{type(self).__name__}, {self.paper}", arrays)
 
     def __getstate__(self):
         return {**self.__dict__, "_functions": {}, "_runners": None}

@@ -8,7 +8,6 @@ from typing import Any, Optional
 
 import numpy
 
-from basin._engine.plots import table_html
 from basin.tasks._data.frames import (
     Column,
     Tables,
@@ -303,19 +302,6 @@ class Network:
         some = "" if self._rows is None else f"{len(self)} of "
         edges = "" if self._paths else f", {self._count_edges()} edges"
         return f"<basin network of {some}{self.nodes} nodes, {self.features} features{edges}>"
-
-    def _repr_html_(self) -> str:
-        network = self.build()
-        rows = [("nodes", f"{self.nodes:,}"), ("features", f"{self.features:,}")]
-        for i in range(view_of(network).relations):
-            relation = relation_of(network, i)
-            rows.append((f"neighbours, {text(relation.name)}", f"{relation.edges:,}"))
-        labels = network_labels(network)
-        if labels is not None:
-            values, counts = numpy.unique(labels, return_counts=True)
-            counted = [("unknown" if v < 0 else v, n) for v, n in zip(values, counts)]
-            rows.append(("labels", ", ".join(f"{value}: {count:,}" for value, count in counted)))
-        return table_html(repr(self)[1:-1], rows)
 
     def _count_edges(self):
         if self._tables is None:

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any, Optional
 import numpy
 
 from basin.tasks._library import BasinError, check, ffi, lib, sized, warn
-from basin.tasks._models import plots as _plots
 from basin.tasks._models.estimator import column_of, gaps_of, known_labels
 from basin.tasks._models.nodes import Explanation, NodeEstimator
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from typing_extensions import Self, Unpack
 
     from basin.tasks._keywords import AnomalyKeywords
@@ -85,18 +83,6 @@ class Detector(NodeEstimator):
     def score(self, X: Any, y: Any = None, *, edges: Any = None, **options: Any) -> float:
         """The area under the precision-recall curve, the "auprc" of measure()."""
         return self.measure(X, y, edges=edges, **options)["auprc"]
-
-    def plot_curves(
-        self, X: Any, y: Any = None, *, edges: Any = None, ax: Any = None, **options: Any
-    ) -> "Figure":
-        """Precision by recall and the ROC curve over the nodes with a label, as a matplotlib
-        figure; `ax` are two axes."""
-        given = self._labelled(X, y, edges, options)
-        labels = given.labels
-        if labels is None or len(numpy.unique(labels[labels >= 0])) < 2:
-            raise BasinError("both classes must be present in y")
-        probability = self.predict_proba(given)[:, 1]
-        return _plots.curves(probability[labels >= 0], labels[labels >= 0], ax)
 
     def _labelled(self, X, y, edges, options):
         given = self._given(X, edges, options)

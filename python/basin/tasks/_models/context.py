@@ -190,5 +190,5 @@ class InContextDetector(Detector):
     def _no(self, *args: Any, **options: Any) -> Any:
         raise AttributeError("an InContextDetector stores and does not train: no model file")
 
-    save = load = plot_training = property(_no)  # type: ignore
+    save = load = property(_no)  # type: ignore
     settings_ = drift_ = property(_no)  # type: ignore

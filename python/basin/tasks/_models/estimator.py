@@ -12,7 +12,6 @@ import numpy
 from basin._engine.plan import backend_of
 from basin.tasks._data.table import array_of_any
 from basin.tasks._library import BasinError, check, ffi, lib, owned, path_of, sized, text, warn
-from basin.tasks._models import plots as _plots
 from basin.tasks._models.sklearn import BaseEstimator, DataConversionWarning, NotFittedError
 from basin.tasks._models.watch import Watch
 from basin.tasks.settings import Settings, nearest, table
@@ -20,7 +19,6 @@ from basin.tasks.settings import Settings, nearest, table
 if TYPE_CHECKING:
     import os
 
-    from matplotlib.figure import Figure
     from typing_extensions import Self
 
 
@@ -145,13 +143,6 @@ class Estimator(BaseEstimator):
                 "what was learnt by then"
             )
         return self
-
-    def plot_training(self, ax: Any = None) -> "Figure":
-        """Loss and validation score by epoch, of this process's fit(), as a matplotlib figure."""
-        self._fitted()
-        if not self.__dict__.get("history_"):
-            raise BasinError("no history of training: files do not keep it, fit() does")
-        return _plots.training(self.history_, self.outcome_["best_epoch"], ax)
 
     # ---- files ----
 

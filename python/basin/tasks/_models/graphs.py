@@ -10,12 +10,10 @@ from basin._engine.plots import table_html
 from basin.tasks._data.graphset import GraphSet
 from basin.tasks._data.table import array_of_any
 from basin.tasks._library import BasinError, check, ffi, lib, owned, sized
-from basin.tasks._models import plots as _plots
 from basin.tasks._models.estimator import Estimator, column_of, narrowed, share_of, there_of
 from basin.tasks._models.sklearn import ClassifierMixin, RegressorMixin
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from typing_extensions import Self, Unpack
 
     from basin.tasks._keywords import GraphsKeywords
@@ -73,10 +71,6 @@ class GraphExplanation:
 
     def _repr_html_(self) -> str:
         return table_html(self._title(), [(f"{n:+.4f}", what) for n, what in self._rows()])
-
-    def plot(self, ax: Any = None) -> "Figure":
-        """The graph, with what nodes and edges add, as a matplotlib figure."""
-        return _plots.graph_explanation(self, ax)
 
 
 class _GraphEstimator(Estimator):

@@ -8,11 +8,9 @@ import numpy
 
 from basin.tasks._data.pictures import Pictures, array_of_picture
 from basin.tasks._library import BasinError, check, ffi, lib, owned, path_of, sized, text
-from basin.tasks._models import plots as _plots
 from basin.tasks._models.estimator import Estimator
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from typing_extensions import Self, Unpack
 
     from basin.tasks._keywords import ImageKeywords
@@ -42,10 +40,6 @@ class Completion:
             f"Completion({width} x {height} pixels in {channels} channel{'s' * (channels > 1)}, "
             f"{int(self.hole.sum())} missing)"
         )
-
-    def plot(self, ax: Any = None) -> "Figure":
-        """What was shown and the completed picture, as a matplotlib figure; `ax` are two axes."""
-        return _plots.completion(self, ax)
 
 
 class _Source:

@@ -13,7 +13,6 @@ from basin.tasks._data.frames import is_table, names_of
 from basin.tasks._data.network import Network, network_labels, relation_of, view_of
 from basin.tasks._data.table import Schema, Table
 from basin.tasks._library import BasinError, check, ffi, lib, made, owned, sized, text, warn
-from basin.tasks._models import plots as _plots
 from basin.tasks._models.estimator import Estimator, score_of, split_of_nodes
 from basin.tasks._models.sklearn import ClassifierMixin
 
@@ -45,8 +44,6 @@ class Explanation:
     """Dicts with node, id, share, returned, push and probability, by falling size of their push."""
     features: list
     """Dicts with name, column, hop, value, typical and share, by falling size of their share."""
-    names: Optional[list] = None
-    """The names of columns: "column 0" where they have none."""
     of: Any = None
     """The class that is explained; None of detectors."""
     logit: float = numpy.nan
@@ -72,8 +69,7 @@ class Explanation:
     def _rows(self):
         """What counts most: its size, and what it is."""
         for f in self.features[:5]:
-            name = f.get("name") or _plots.feature_name(f, self.names)
-            yield f["share"], f"{name}: {f['value']:.4g}, typical {f['typical']:.4g}"
+            yield f["share"], f"{f['name']}: {f['value']:.4g}, typical {f['typical']:.4g}"
         for n in self.neighbours[:5]:
             yield n["push"], f"node {n.get('id', n['node'])}, probability {n['probability']:.4g}"
         if abs(self.missed) > 0.02 * max(abs(self.logit - self.typical_logit), 0.5):
@@ -85,10 +81,6 @@ class Explanation:
 
     def _repr_html_(self) -> str:
         return table_html(self._title(), [(f"{n:+.4f}", what) for n, what in self._rows()])
-
-    def plot(self, ax: Any = None) -> Any:
-        """Neighbours and features that count most, as a matplotlib figure; `ax` are two axes."""
-        return _plots.explanation(self, self.names, ax=ax)
 
 
 @dataclasses.dataclass
@@ -265,7 +257,6 @@ def explanation_of(result, network, threshold=None, of=None):
         probability=e.probability, energy=e.energy if e.has_energy else numpy.nan,
         neighbours=[{**row, "id": id_of(network, row["node"])} for row in neighbours],
         features=[{**row, "name": _reason(network, e.feature + i)} for i, row in features],
-        names=_names(network),
     )  # fmt: skip
 
 
@@ -275,12 +266,6 @@ _FEATURE = ("column", "hop", "value", "typical", "share")
 
 def _rows(entries, count, names):
     return [{name: getattr(entries[i], name) for name in names} for i in range(count)]
-
-
-def _names(network):
-    """The names of features; those without one go by their place."""
-    names = [lib.basin_network_column(network, i) for i in range(view_of(network).features)]
-    return [text(name) if name else f"column {i}" for i, name in enumerate(names)]
 
 
 def _reason(network, feature):
