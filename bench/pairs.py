@@ -12,11 +12,15 @@ energy, of a graph with n nodes, with i != j throughout:
         - 1/(2 n) sum_ij |relu(A [e_ij, g_i, g_j] + a)|^2                     memories of pairs
 
 One step per block: x -= alpha dE/dg, y -= alpha' n dE/de, both of the energy before the step, step sizes learnt. The
-first tokens: x_i of the atom and of (S^t)_ii, y_ij of the bond and of (S^t)_ij, S = D^-1 A, t = 1 .. 12. Kinds:
+first tokens: x_i of the atom and of (S^t)_ii, y_ij of the bond and of (S^t)_ij, S = D^-1 A, t = 1 .. 16. Kinds:
 
     moving  all of it
     fixed   y stays as it begins
     none    no memories of pairs, more of nodes (equal parameters), y stays as it begins
+    kernels y stays; the memories of nodes see all others through kernels of the walks, one per channel,
+            - 1/2 sum_i |relu(xi [g_i, n_i])|^2,   n_i = n^-1/2 sum_j K e_ij * V g_j
+    free    the same without an energy: values, outputs and memories have weights of their own, and nothing flows back
+            from n_i to g_j; fewer blocks, so that parameters are equal
 
 Prints the mean absolute error of the validation molecules (of a running mean of weights) by epoch, and at the end in how
 many of all (molecule, block) the energy rose. Forces are written out; `check` compares them with autograd.
@@ -33,8 +37,9 @@ import numpy
 import torch
 import torch._dynamo
 
-WALKS, ATOMS, BUCKETS = 12, 28, (20, 23, 26, 38)
+WALKS, ATOMS, BUCKETS = 16, 28, (20, 23, 26, 38)
 D, P, HEADS, UNITS, MEMORIES = 64, 32, 4, 64, 128
+BLOCKS = {"moving": 16, "fixed": 16, "none": 16, "kernels": 14, "free": 9}
 
 
 # ---- molecules, in buckets of like size ----
@@ -90,11 +95,26 @@ def memory_of_pairs(g, e, w, pairs):
     return (e @ a_e.T + (g @ a_i.T)[:, :, None] + (g @ a_j.T)[:, None] + w["a0"]).relu() * pairs
 
 
+def kernels(e, w, pairs):
+    """K e_ij n^-1/2 [B, n, n, D]"""
+    return (e @ w["kernel"].T) * (pairs * pairs.sum((1, 2), keepdim=True).clamp(min=1) ** -0.25)
+
+
+def remembered(g, e, w, pairs):
+    """relu(xi [g_i, n_i]) [B, n, MEMORIES], and the kernels"""
+    if "kernel" not in w:
+        return (g @ w["xi"].T).relu(), None
+    k = kernels(e, w, pairs)
+    near = (k * (g @ w["value"].T)[:, None]).sum(2)
+    return (g @ w["xi"][:, :D].T + near @ w["xi"][:, D:].T).relu(), k
+
+
 def energy(g, e, w, there, apart, pairs):
-    """[B], of the last kind without the memories of pairs; there: [B, n, 1]"""
+    """[B], of the last kinds without the memories of pairs; there: [B, n, 1]"""
     n = there.sum((1, 2))
     s = scores(g, e, w, apart)[2].logsumexp(-1) * there.mT
-    total = -((D // HEADS) ** 0.5) * s.sum((1, 2)) - 0.5 * ((g @ w["xi"].T).relu() * there).square().sum((1, 2))
+    m = remembered(g, e, w, pairs)[0] * there
+    total = -((D // HEADS) ** 0.5) * s.sum((1, 2)) - 0.5 * m.square().sum((1, 2))
     return total - 0.5 * memory_of_pairs(g, e, w, pairs).square().sum((1, 2, 3)) / n if "a" in w else total
 
 
@@ -103,8 +123,13 @@ def forces(g, e, w, there, apart, pairs, move):
     n = there.sum((1, 2))[:, None, None]
     q, k, s = scores(g, e, w, apart)
     p = (s.softmax(-1) * there[:, None]).to(q.dtype)
+    m, kernel = remembered(g, e, w, pairs)
+    if "out" in w:  # no energy
+        return (p @ heads(g, w["wv"])).transpose(1, 2).flatten(2) @ w["wo"] + m @ w["out"], None
     on_g = (p @ k).transpose(1, 2).flatten(2) @ w["wq"] + (p.mT @ q).transpose(1, 2).flatten(2) @ w["wk"]
-    on_g = on_g + (g @ w["xi"].T).relu() @ w["xi"]
+    on_g = on_g + m @ w["xi"][:, :D]
+    if kernel is not None:
+        on_g = on_g + (kernel * (m * there @ w["xi"][:, D:])[:, :, None]).sum(1) @ w["value"]
     on_e = None
     if move:
         on_e = (D // HEADS) ** 0.5 * n[..., None] * (p.permute(0, 2, 3, 1) @ w["wb"])
@@ -132,15 +157,21 @@ class Net(torch.nn.Module):
         draw = lambda *shape: torch.nn.Parameter(torch.randn(*shape) * shape[-1] ** -0.5)
         flat = lambda *shape, value=0.0: torch.nn.Parameter(torch.full(shape, value))
         more = 0 if kind != "none" else -(-UNITS * (P + 2 * D + 1) // D)
+        seen = 2 if kind in ("kernels", "free") else 1
         self.blocks = torch.nn.ModuleList()
         for _ in range(blocks):
-            w = {"wq": draw(D, D), "wk": draw(D, D), "xi": draw(MEMORIES + more, D), "wb": flat(HEADS, P),
+            w = {"wq": draw(D, D), "wk": draw(D, D), "xi": draw(MEMORIES + more, seen * D), "wb": flat(HEADS, P),
                  "scale": flat(value=1.0), "shift": flat(D), "scale_e": flat(value=1.0), "shift_e": flat(P),
                  "step": flat(value=math.log(0.1)), "step_e": flat(value=math.log(0.1))}
-            if kind != "none":
+            if kind in ("moving", "fixed"):
                 w |= {"a": draw(UNITS, P + 2 * D), "a0": flat(UNITS)}
+            if seen == 2:
+                w |= {"kernel": draw(D, P), "value": draw(D, D)}
+            if kind == "free":
+                w |= {"wv": draw(D, D), "wo": draw(D, D), "out": draw(MEMORIES, D)}
             self.blocks.append(torch.nn.ParameterDict(w))
-        self.atom, self.walk = torch.nn.Embedding(ATOMS + 1, D), torch.nn.Linear(WALKS, D)
+        self.sums = seen == 2  # first tokens of nodes also see the sums of their pairs' features
+        self.atom, self.walk = torch.nn.Embedding(ATOMS + 1, D), torch.nn.Linear(WALKS + self.sums * (WALKS + 3), D)
         self.pair = torch.nn.Sequential(torch.nn.Linear(WALKS + 3, P), torch.nn.ReLU(), torch.nn.Linear(P, P))
         self.head = torch.nn.Sequential(torch.nn.Linear(2 * D, 2 * D), torch.nn.ReLU(), torch.nn.Linear(2 * D, 1))
         self.last = flat(D)
@@ -150,6 +181,8 @@ class Net(torch.nn.Module):
         pairs = (there * there.mT * (1 - torch.eye(atoms.shape[1], device=atoms.device)))[..., None]
         features = features.to(self.last.dtype)
         own = features.diagonal(dim1=1, dim2=2).mT[..., 3:]
+        if self.sums:
+            own = torch.cat((own, features.sum(1)), -1)
         x = (self.atom(atoms) + self.walk(own)) * there
         return x, self.pair(features) * pairs, there, (1e9 * (pairs - 1)).permute(0, 3, 1, 2), pairs
 
@@ -174,7 +207,7 @@ def check():
     """Forces against autograd and differences, energies that fall, any order of nodes; on the CPU."""
     torch.manual_seed(1)
     torch.set_default_dtype(torch.float64)
-    for kind in ("moving", "fixed", "none"):
+    for kind in ("moving", "fixed", "none", "kernels"):
         net = Net(kind, 3)
         atoms = torch.randint(0, ATOMS, (4, 9))
         atoms[1:3, 6:] = ATOMS
@@ -212,11 +245,11 @@ class Training:
         self.cuda = self.device.type == "cuda"
         self.rate, self.blend, self.loss = (torch.zeros((), device=self.device) for _ in range(3))
         self.descend = torch.compile(descend, dynamic=False) if o.compile else descend
-        self.adam = torch.optim.AdamW(net.parameters(), self.rate, weight_decay=1e-2, fused=self.cuda, capturable=self.cuda)
+        self.adam = torch.optim.AdamW(net.parameters(), self.rate, weight_decay=o.decay, fused=self.cuda, capturable=self.cuda)
 
     def step(self, bucket, chosen):
         atoms, features, target = (bucket[k][chosen] for k in ("atoms", "features", "target"))
-        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.cuda):
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.cuda and not self.o.precise):
             out = self.net(atoms, features, self.descend)
         loss = (out.float() - target).abs().mean()
         loss.backward()
@@ -268,6 +301,8 @@ def validate(net, buckets, watch=False):
 def train(o):
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.manual_seed(o.seed)
+    torch.set_float32_matmul_precision("high")
+    o.blocks = o.blocks or BLOCKS[o.kind]
     torch._dynamo.config.cache_size_limit = 64
     data, val = load(o.data, "train", device, o.limit), load(o.data, "val", device, o.limit)
     net, mean = Net(o.kind, o.blocks).to(device), Net(o.kind, o.blocks).to(device)
@@ -285,7 +320,7 @@ def train(o):
             net.zero_grad()
     mean.load_state_dict(net.state_dict())
     t.loss.zero_()
-    begin, count, epoch, best = time.time(), 0, 0, (9.0, 0)
+    begin, count, epoch, best, keep = time.time(), 0, 0, (math.inf, 0), mean.state_dict()
     print(json.dumps({"kind": o.kind, "parameters": size, "ready": round(begin - BEGIN, 1)}), flush=True)
     spent = lambda: (time.time() - begin) / o.seconds
     while spent() < 1:
@@ -302,14 +337,22 @@ def train(o):
         epoch += 1
         if epoch % o.every == 0 or spent() >= 1:
             error = validate(mean, val)[0]
-            best = min(best, (error, epoch))
+            if error < best[0]:
+                best = error, epoch
+                keep = {k: v.detach().clone() for k, v in mean.state_dict().items()}
             print(json.dumps({"epoch": epoch, "seconds": round(time.time() - begin, 1), "train": round(t.loss.item() / len(rounds) / o.every, 4),
                               "val": round(error, 4)}), flush=True)
             t.loss.zero_()
-    error, rises = validate(mean, val, watch=True)
+    mean.load_state_dict(keep)
+    error, rises = validate(mean, val, watch=o.kind != "free")
+    scored = {}
+    if o.test:  # by the epoch that validation chose, once
+        scored = {"test": round(validate(mean, load(o.data, "test", device, o.limit))[0], 4)}
+    if o.output:
+        numpy.savez(o.output, **{k: v.cpu().numpy() for k, v in keep.items()})
     widths = [round(w[k].exp().item(), 3) for k in ("step", "step_e") for w in mean.blocks]
-    print(json.dumps({"kind": o.kind, "epochs": epoch, "val": round(error, 4), "best": round(best[0], 4), "at": best[1],
-                      "energy rose in": round(rises, 5), "steps": widths}), flush=True)
+    print(json.dumps({"kind": o.kind, "epochs": epoch, "steps made": count, "val": round(error, 4), "at": best[1], **scored,
+                      "energy rose in": rises and round(rises, 5), "step sizes": widths}), flush=True)
 
 
 def main():
@@ -318,8 +361,8 @@ def main():
     verbs.add_parser("check")
     t = verbs.add_parser("train")
     t.add_argument("data")
-    t.add_argument("--kind", choices=("moving", "fixed", "none"), default="moving")
-    t.add_argument("--blocks", type=int, default=16)
+    t.add_argument("--kind", choices=list(BLOCKS), default="moving")
+    t.add_argument("--blocks", type=int, help="by default what gives about 450,000 parameters")
     t.add_argument("--batch", type=int, default=64)
     t.add_argument("--rate", type=float, default=1e-3)
     t.add_argument("--seconds", type=float, default=120, help="of training, after loading and compiling")
@@ -327,6 +370,10 @@ def main():
     t.add_argument("--seed", type=int, default=51)
     t.add_argument("--limit", type=int, help="so many molecules, to try")
     t.add_argument("--compile", action="store_true")
+    t.add_argument("--precise", action="store_true", help="numbers of 32 bits, products of 19")
+    t.add_argument("--decay", type=float, default=1e-2)
+    t.add_argument("--test", action="store_true", help="score the test molecules, once, by the epoch that validation chose")
+    t.add_argument("-o", "--output", help="weights of that epoch, npz")
     o = o.parse_args()
     check() if o.verb == "check" else train(o)
 
