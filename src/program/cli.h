@@ -92,7 +92,8 @@ typedef struct basin_context_args {
     int64_t threads, seed;                                                                         \
     basin_context_args context;                                                                    \
     double memory; /* GiB */                                                                       \
-    bool json, quiet, narrow_all;
+    bool json, quiet, narrow_all;                                                                  \
+    bool no_result; /* of training: whoever called prints */
 typedef struct basin_args {
     BASIN_ARGS_MEMBERS
 } basin_args;
@@ -249,7 +250,7 @@ typedef struct basin_train_task basin_train_task;
     X(serve) \
     X(descend) \
     X(data_convert) X(data_info) X(data_part) X(data_journal) X(data_get) \
-    X(info) X(verify) X(bench) X(help)
+    X(info) X(verify) X(reproduce) X(bench) X(help)
 #define BASIN_NOUNS(X) \
     X("image", "Pictures: learn them, fill in what is hidden") \
     X("anomaly", "Networks: find the anomalous nodes") \
@@ -284,6 +285,8 @@ int basin_command_run(const basin_command *command, int count, char **argument);
 /* The arguments as they start: the tables' values, the settings of the default preset. */
 basin_status basin_args_new(basin_args **args, const basin_command *command, basin_error *error);
 void basin_args_free(basin_args *args);
+/* Parses, and refuses what has no effect. Operands move to the front of `argument`. */
+basin_status basin_args_parse(basin_args *args, int count, char **argument, basin_error *error);
 /* The i-th option: those of the command's table, --help and --help-all, then the settings of its
  * task, for which *own is NULL. NULL past the last. */
 const basin_setting_entry *basin_option_at(const basin_option **own, const basin_args *args, int i);
@@ -404,6 +407,7 @@ typedef struct basin_train_job {
     int64_t count;      /* how many */
     void *model, *more; /* the task's own */
     double began;       /* when the command did, by the clock */
+    char *record;       /* basin_command_record; of rank 0 */
 } basin_train_job;
 
 struct basin_train_task {
@@ -419,6 +423,12 @@ struct basin_train_task {
 };
 
 basin_status basin_train_run(void *options, basin_error *error);
+
+/* How a model is trained, for basin reproduce (reproduce.c); free() it. An error where data come
+ * from a pipe, or cannot be read. */
+basin_status basin_command_record(char **record, const basin_args *args, basin_error *error);
+/* Adds it to the model file. */
+basin_status basin_command_record_add(const char *record, const char *path, basin_error *error);
 
 /* The measures of a score in percent, as an object; nothing without a score. */
 void basin_record_percent(basin_record *r, const char *key, const basin_score *score);

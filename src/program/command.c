@@ -315,9 +315,8 @@ static basin_status start_settings(basin_args *args, basin_error *error) {
     return start->config ? basin_settings_read(args->settings, start->config, error) : BASIN_OK;
 }
 
-/* Parses, and refuses what has no effect; twice where there are settings: the first time only to
- * learn where they start. */
-static basin_status parse(basin_args *args, int count, char **argument, basin_error *error) {
+/* Twice where there are settings: the first time only to learn where they start. */
+basin_status basin_args_parse(basin_args *args, int count, char **argument, basin_error *error) {
     if (args->settings) {
         BASIN_FREE_AT_EXIT char **copy = NULL;
         BASIN_TRY(BASIN_NEW(&copy, count + 1, "arguments", error));
@@ -413,7 +412,7 @@ int basin_command_run(const basin_command *command, int count, char **argument) 
     cli_ranks ranks;
     if (basin_args_new(&args, command, &error)) return basin_report(&error);
     bool several = ranks_begin(&ranks, count, argument);
-    basin_status status = parse(args, count, argument, &error);
+    basin_status status = basin_args_parse(args, count, argument, &error);
     int code = status ? fail_among_ranks(&ranks, several, args, status, &error)
                       : run_among_ranks(&ranks, several, args);
     fflush(NULL);

@@ -66,6 +66,7 @@ static void put_training(basin_record *r, const basin_bundle *bundle) {
         const char *key, *name, *title, *column[5];
     } lists[] = {{"trained.files", "files", "trained on:", {"sha256", "path"}},
                  {"trained.cuts", "cuts", "with:", {"cut", "value"}},
+                 {"trained.command", "command", "made by:", {"what", "value"}},
                  {"trained.parents",
                   "parents",
                   "initial weights, latest parent first:",

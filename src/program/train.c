@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "basin/tasks/metrics.h"
 #include "basin/version.h"
 #include "program/cli.h"
@@ -79,7 +80,11 @@ static basin_status finish(const basin_train_job *job, basin_error *error) {
     const basin_training_result *outcome = &job->outcome;
     const basin_args *o = job->o;
     if (o->start.print_config) return print_config(o, outcome, error);
-    if (!outcome->finished_before && (o->json || !outcome->stopped))
+    bool written = !outcome->finished_before && !outcome->stopped && o->training.output &&
+                   !basin_file_special(o->training.output);
+    if (written && job->record)
+        BASIN_TRY(basin_command_record_add(job->record, o->training.output, error));
+    if (!outcome->finished_before && (o->json || !outcome->stopped) && !o->no_result)
         BASIN_TRY(basin_record_print(o->json, print, job, error));
     if (!basin_ranks_rank(o->ranks)) basin_note_gamma(o, o->training.output);
     if (outcome->finished_before)
@@ -117,6 +122,8 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     t->memory = (size_t)(o->memory * (double)(1 << 30));
     if (t->save_every <= 0) t->save_every = 1e-9; /* 0 would be the library's own choice */
     t->dry_run_seconds = o->start.print_config ? moment : 0;
+    if (!basin_ranks_rank(o->ranks) && !o->start.print_config)
+        (void)basin_command_record(&job->record, o, NULL); /* NULL: nothing is recorded */
     basin_status status = job->task->train(job, error);
     basin_cli_watch_end(&o->watch);
     return status ? fail_large(job, status, error) : finish(job, error);
@@ -132,6 +139,7 @@ basin_status basin_train_run(void *options, basin_error *error) {
     if (!args->operands) return basin_usage(error, "needs data to train on");
     basin_status status = train(&job, error);
     if (job.task->close) job.task->close(&job);
+    free(job.record);
     return status;
 }
 

@@ -21,7 +21,12 @@ static void same_bits(void **state, const char *command) {
 }
 
 TEST_WITH(images_have_the_same_bits, work_new, program_teardown) { same_bits(state, IMAGES(2)); }
-TEST_WITH(graphs_have_the_same_bits, work_new, program_teardown) { same_bits(state, GRAPHS(3)); }
+TEST_WITH(graphs_have_the_same_bits, work_new, program_teardown) {
+    same_bits(state, GRAPHS(3));
+    const program *p = run_ranks(state, 2, "reproduce one.safetensors set.safetensors --quiet");
+    if (p->code) fail_msg("%s", p->err);
+    assert_contains(p->out, "reproduced: the same bits");
+}
 
 /* A model of one shard is what it was before there were shards: no gradient passes through sums. */
 TEST_WITH(shards_are_settings, work_new, program_teardown) {

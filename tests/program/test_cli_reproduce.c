@@ -1,0 +1,81 @@
+/* basin reproduce: each command that trains, on one and two threads; data that changed. */
+#include "program/accounts.h"
+
+#define FILES BASIN_SOURCE "/tests/files/"
+
+/* The smallest of each task, with options of the command's own and a setting. */
+static const struct {
+    const char *train, *data;
+} task[] = {
+    {"image train --size 8 --channels 1 --patch 4 --dim 8 --heads 1 --head-dim 8 --memories 8 "
+     "--steps 2 --occlude 2 "
+     "--keep 0 --batch 8 --epochs 2 --warmup 0 --hold-out 5 --seed 3",
+     "shapes:32"},
+    {"graph train --dim 8 --heads 1 --head-dim 4 --memories 8 --blocks 1 --epochs 2 --batch 8 "
+     "--validation 0.2",
+     FILES "rings"},
+    {"anomaly train --dim 8 --heads 1 --head-dim 4 --memories 8 --blocks 1 --hidden 8 --epochs 2 "
+     "--trees 3 --validation 0.25 "
+     "--threshold-for recall=0.8",
+     FILES "accounts.basin"},
+    {"node train --dim 8 --heads 1 --head-dim 4 --memories 8 --blocks 1 --hidden 8 --epochs 2 "
+     "--ratio 0.5",
+     FILES "accounts.basin"},
+};
+
+TEST_WITH(models_of_all_tasks_are_reproduced, folder_new, program_teardown) {
+    for (size_t i = 0; i < sizeof task / sizeof *task; i++) {
+        run_ok(state, "%s %s --threads 1 -q -o model.safetensors", task[i].train, task[i].data);
+        cJSON *got = run_json(
+            run(state, "reproduce model.safetensors %s --threads 2 -q --json", task[i].data));
+        assert_true(cJSON_IsTrue(json_at(got, "equal")));
+        assert_true(json_number(got, "tensors") > 8);
+    }
+    run_ok(state, "reproduce model.safetensors %s --threads 1 -q", task[3].data);
+}
+
+TEST_WITH(another_run_is_not_the_same, folder_new, program_teardown) {
+    run_ok(state, "%s %s -q -o model.safetensors", task[1].train, task[1].data);
+    run_ok(state, "%s %s -q -o parent.safetensors --seed 8", task[1].train, task[1].data);
+    run_ok(state, "%s %s -q -o child.safetensors --from parent.safetensors", task[1].train,
+           task[1].data);
+    run_ok(state, "reproduce child.safetensors %s -q", task[1].data);
+    char line[PATH_TEXT + 100];
+    snprintf(line, sizeof line, "cp '%s/model.safetensors' '%s/parent.safetensors'", (char *)*state,
+             (char *)*state);
+    assert_int_equal(system(line), 0);
+    assert_error(run(state, "reproduce child.safetensors %s -q", task[1].data), 1,
+                 "--from=parent.safetensors");
+    /* A portable build of the same kernels rounds in another order. */
+    setenv("BASIN_ISA", "portable", 1);
+    const program *p = run(state, "reproduce model.safetensors %s", task[1].data);
+    unsetenv("BASIN_ISA");
+    assert_int_equal(p->code, 1);
+    assert_contains(p->err, "this is machine portable");
+    assert_contains(p->out, "NOT reproduced");
+}
+
+TEST_WITH(other_data_are_refused, folder_new, program_teardown) {
+    char line[3 * PATH_TEXT];
+    snprintf(line, sizeof line, "cp -r " FILES "rings '%s/rings' && chmod -R u+w '%s/rings'",
+             (char *)*state, (char *)*state);
+    assert_int_equal(system(line), 0);
+    run_ok(state, "%s rings -q -o model.safetensors", task[1].train);
+    run_ok(state, "reproduce model.safetensors " FILES "rings -q");
+    snprintf(line, sizeof line, "echo >>'%s/rings/rings_A.txt'", (char *)*state);
+    assert_int_equal(system(line), 0);
+    assert_error(run(state, "reproduce model.safetensors rings -q"), 1, "rings: found 'data ");
+    assert_error(run(state, "reproduce model.safetensors rings rings -q"), 1,
+                 "rings: found 'data ");
+    assert_error(run(state, "reproduce model.safetensors nowhere -q"), 1, "nowhere");
+    assert_error(run(state, "reproduce " FILES "graph.safetensors rings -q"), 1, "does not record");
+    assert_error(run(state, "reproduce rings/rings_A.txt rings -q"), 1, "rings_A.txt");
+}
+
+/* What came from a pipe cannot be read again. */
+TEST_WITH(pipes_are_not_recorded, make_table, program_teardown) {
+    run_ok(state, "%s accounts.csv - -q -o model.safetensors <'%s/transfers.csv'", task[2].train,
+           (char *)*state);
+    assert_error(run(state, "reproduce model.safetensors accounts.csv transfers.csv -q"), 1,
+                 "does not record");
+}
