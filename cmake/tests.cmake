@@ -202,6 +202,8 @@ if(PYTHON3)
     basin_add_test(abi_catches quick sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/base/test_abi_catches.sh)
     basin_add_test(words quick ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/scripts/words --check)
     basin_add_test(words_catches quick ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/scripts/words --test)
+    basin_add_test(figures quick ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/scripts/figures --check)
+    basin_add_test(figures_catches quick ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/scripts/figures --test)
 endif()
 
 # The viewer page forbids all but its own style and script.
