@@ -65,6 +65,7 @@ struct basin_graph {
     int region, regions;
     uint32_t streams, variables;
     bool simplify; /* builders look through their operands; only for graphs made for a plan */
+    bool thin;     /* and products of vectors become pointwise operations and sums */
     void **kept;   /* [kepts] of basin_graph_keep */
     size_t kepts, kept_capacity;
 };

@@ -225,9 +225,10 @@ typedef struct basin_simple {
     basin_update *update;
 } basin_simple;
 
-/* Rewrites what `spec` needs; with `plain` nothing is simplified. Free the result always. */
+/* Rewrites what `spec` needs; with `plain` nothing is simplified, with `thin` products of vectors
+ * are none. Free the result always. */
 basin_status basin_simplify(basin_simple *simple, const basin_graph *from,
-                            const basin_plan_spec *spec, bool plain, basin_error *error);
+                            const basin_plan_spec *spec, bool plain, bool thin, basin_error *error);
 void basin_simple_free(basin_simple *simple);
 
 #endif

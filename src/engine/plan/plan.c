@@ -365,7 +365,8 @@ static basin_status compile(basin_plan *plan, const basin_graph *graph, const ba
     const basin_backend_table *table = plan->store->backend->table;
     bool plain = spec->fusion == BASIN_FUSE_OFF ||
                  (!spec->fusion && !table->fuse && !plan->store->backend->narrow);
-    BASIN_TRY(basin_simplify(&plan->simple, graph, spec, plain, error));
+    bool thin = !plain && table->reduces && !plan->store->backend->narrow;
+    BASIN_TRY(basin_simplify(&plan->simple, graph, spec, plain, thin, error));
     BASIN_TRY(basin_ir_lower(ir, plan->simple.graph, &plan->simple.spec));
     BASIN_TRY(basin_ir_sort(ir));
     plan->stats.nodes = (int)ir->instructions;

@@ -63,6 +63,35 @@ TEST(test_dead_and_equal) {
     assert_int_equal(stats_of(twice, BASIN_FUSE_OFF).nodes, 4);
 }
 
+/* Many small products of which one has a single row, column or step of k: cpu makes no product. */
+TEST(test_thin_products) {
+    static const int64_t size[][3] = {{5, 1, 7}, {6, 33, 1}, {1, 33, 6}, {1, 40, 1}, {3, 20, 2}};
+    for (int i = 0; i < 20; i++) {
+        int64_t m = size[i / 4][0], k = size[i / 4][1], n = size[i / 4][2];
+        bool ta = i & 1, tb = i & 2,
+             thin = k == 1 || (n == 1 && (!ta || m == 1)) || (m == 1 && (tb || n == 1));
+        basin_tensor value[2] = {{0}};
+        for (int fast = 0; fast < 2; fast++) {
+            lab l = lab_new(fast ? "cpu" : "ref", 1);
+            basin_shape a = ta ? BASIN_SHAPE(17, k, m) : BASIN_SHAPE(17, m, k);
+            basin_shape b = tb ? BASIN_SHAPE(17, n, k) : BASIN_SHAPE(17, k, n);
+            basin_expr y = basin_matmul_t(lab_state(&l, "a", a), ta, lab_state(&l, "b", b), tb);
+            char text[1000];
+            lab_fill(&l, 3, 1);
+            basin_plan *plan = lab_plan(&l, &y, 1);
+            basin_plan_describe(plan, 0, text, sizeof text);
+            lab_run(plan);
+            value[fast] = lab_read(plan, y);
+            assert_int_equal(!strstr(text, "MATMUL"), fast && thin);
+            basin_plan_free(plan);
+            lab_close(&l);
+        }
+        lab_assert_near(&value[1], &value[0], 1e-6, "a thin product");
+        basin_tensor_free(&value[0]);
+        basin_tensor_free(&value[1]);
+    }
+}
+
 /* A plan that does not fit is refused with its size and advice, one that does is not. */
 TEST(test_memory_limit) {
     BASIN_AT_EXIT(check_free) check c;

@@ -42,12 +42,36 @@ double basin_split_factor(basin_expr *a) {
     return node->in[0]->node->attr.value;
 }
 
+/* Elements of a as matrices of r rows and c columns, of which `shape` has the leading axes. */
+static basin_expr as_rows(basin_expr a, basin_shape shape, int64_t r, int64_t c) {
+    shape.dim[shape.rank - 2] = r;
+    shape.dim[shape.rank - 1] = c;
+    return basin_reshape(a, shape);
+}
+
+/* The product of a column and a row, or of rows and a vector, for each of a stack of matrices, as
+ * pointwise operations and sums: what reuses nothing is cheaper together with what is before and
+ * after it. NULL: it is neither. */
+static basin_expr thin_product(basin_expr a, bool ta, basin_expr b, bool tb) {
+    enum { SHORT = 256 }; /* sums of up to 256 take a program for their operand; see fuse.c */
+    int rank = a->shape.rank;
+    if (rank < 3 || b->shape.rank != rank) return NULL;
+    int64_t m = a->shape.dim[rank - 1 - !ta], k = a->shape.dim[rank - 1 - ta];
+    int64_t n = b->shape.dim[rank - 1 - tb];
+    if (k == 1) return basin_mul(as_rows(a, a->shape, m, 1), as_rows(b, b->shape, 1, n));
+    bool column = n == 1 && (!ta || m == 1), row = m == 1 && (tb || n == 1);
+    if (k > SHORT || (!column && !row)) return NULL;
+    basin_expr all = basin_mul(as_rows(a, a->shape, m, k), as_rows(b, b->shape, n, k));
+    return as_rows(basin_sum(all, -1, 1), a->shape, m, n);
+}
+
 /* For a plan, constant factors move after the product, where they cost nothing. */
 basin_expr basin_matmul_t(basin_expr a, bool transpose_a, basin_expr b, bool transpose_b) {
     if (!a || !b) return NULL;
     if (!a->graph->simplify) return product(a, transpose_a, b, transpose_b);
     double factor = basin_split_factor(&a) * basin_split_factor(&b);
-    return basin_scale(product(a, transpose_a, b, transpose_b), factor);
+    basin_expr thin = a->graph->thin ? thin_product(a, transpose_a, b, transpose_b) : NULL;
+    return basin_scale(thin ? thin : product(a, transpose_a, b, transpose_b), factor);
 }
 basin_expr basin_matmul(basin_expr a, basin_expr b) { return basin_matmul_t(a, false, b, false); }
 

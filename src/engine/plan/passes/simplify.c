@@ -118,13 +118,14 @@ static basin_status map_spec(basin_simple *simple, const rewrite *r, const basin
 }
 
 basin_status basin_simplify(basin_simple *simple, const basin_graph *from,
-                            const basin_plan_spec *spec, bool plain, basin_error *error) {
+                            const basin_plan_spec *spec, bool plain, bool thin,
+                            basin_error *error) {
     *simple = (basin_simple){.graph = basin_graph_new()};
     if (!simple->graph) return basin_fail_memory(error, "a plan");
     BASIN_SCRATCH(bool, live, from->nodes, "a plan", error);
     BASIN_SCRATCH(basin_expr, map, from->values, "a plan", error);
     rewrite r = {.to = simple->graph, .live = live, .map = map};
-    r.to->simplify = !plain;
+    r.to->simplify = !plain, r.to->thin = thin;
     find_live(&r, from, spec);
     rebuild_live(&r, from);
     if (r.to->error.status) return basin_fail(error, r.to->error.status, "%s", r.to->error.text);
