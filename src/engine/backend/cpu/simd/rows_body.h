@@ -11,7 +11,7 @@
 
 enum { SUM_BLOCK = 2048, UNROLL = 4 * VECTOR_LANES };
 
-static float block_sum(const float *x, int64_t n) {
+VECTOR_INLINE vfloat block_lanes(const float *x, int64_t n) {
     vfloat s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
     int64_t i = 0;
     for (; i + UNROLL <= n; i += UNROLL) {
@@ -20,9 +20,12 @@ static float block_sum(const float *x, int64_t n) {
         s2 += vector_load(x + i + 2 * VECTOR_LANES);
         s3 += vector_load(x + i + 3 * VECTOR_LANES);
     }
-    for (; i < n; i += VECTOR_LANES) s0 += vector_load_part(x + i, n - i, 0.0f);
-    return vector_sum((s0 + s1) + (s2 + s3));
+    for (; i + VECTOR_LANES <= n; i += VECTOR_LANES) s0 += vector_load(x + i);
+    if (i < n) s0 += vector_load_part(x + i, n - i, 0.0f);
+    return (s0 + s1) + (s2 + s3);
 }
+
+static float block_sum(const float *x, int64_t n) { return vector_sum(block_lanes(x, n)); }
 
 static float row_sum(const float *x, int64_t n) {
     double total = 0;
@@ -66,9 +69,26 @@ static float row_max(const float *x, int64_t n) {
     return vector_largest_nan(vector_row_max(vector_row_max(m0, m1), vector_row_max(m2, m3)));
 }
 
+/* Lane r becomes what vector_sum makes of v[r], to the bit: halves of vectors meet in its order. */
+VECTOR_INLINE vfloat sum_each(vfloat v[VECTOR_LANES]) {
+#pragma GCC unroll 4
+    for (int half = VECTOR_LANES / 2; half > 0; half /= 2)
+#pragma GCC unroll 8
+        for (int r = 0; r < half; r++)
+            v[r] = vector_weave_low(v[r], v[r + half]) + vector_weave_high(v[r], v[r + half]);
+    return v[0];
+}
+
 /* to[i] of each of the rows [rows, n] that lie one after the other. */
 static void row_sums(float *to, const float *x, int64_t rows, int64_t n) {
-    for (int64_t i = 0; i < rows; i++) to[i] = row_sum(x + i * n, n);
+    int64_t i = 0;
+    for (; i + VECTOR_LANES <= rows && n <= SUM_BLOCK; i += VECTOR_LANES) {
+        vfloat v[VECTOR_LANES];
+#pragma GCC unroll 16
+        for (int r = 0; r < VECTOR_LANES; r++) v[r] = block_lanes(x + (i + r) * n, n);
+        vector_store(to + i, sum_each(v) + 0.0f); /* as row_sum: no -0 */
+    }
+    for (; i < rows; i++) to[i] = row_sum(x + i * n, n);
 }
 
 static void row_maxima(float *to, const float *x, int64_t rows, int64_t n) {
