@@ -6,7 +6,7 @@
  *
  * so that a step can be tried again from the same tokens with another size, samples can stay where
  * they are, and nothing but energies leaves the backend. Where nobody asks between two steps, and
- * every step is taken, a second plan takes several at once, of the same bits. */
+ * every step is taken, a second plan takes several at once, which agree to rounding. */
 
 #include "base/shape.h"
 #include "base/sort.h"
@@ -15,8 +15,8 @@
 #include "engine/expr/graph.h"
 
 /* Steps of the second plan: where samples are the first axis of everything, energies of all steps
- * are computed at once, as those of more samples, and more steps pay. */
-enum { STRIDE = 4, STRIDE_STACKED = 8, STACKED_SAMPLES = 4 };
+ * are computed at once, as those of more samples, and more steps pay: as many as leave few over. */
+enum { STRIDE = 4, STRIDE_STACKED = 15, STACKED_SAMPLES = 4 };
 
 /* Several steps in one plan: energies before each, and its change of g. */
 typedef struct stride {
@@ -245,11 +245,11 @@ static basin_status make_stride(basin_descent *d, ways *w, uint32_t streams,
     basin_graph *graph = basin_expr_graph(d->x[0]);
     const basin_stop *stop = &d->stop;
     stride *s = &d->stride;
-    s->stacked = m->independent && d->samples <= STACKED_SAMPLES;
-    s->steps = s->stacked ? STRIDE_STACKED : STRIDE;
     if (d->steps < 2 * STRIDE || d->tries || stop->until > 0 || stop->tolerance > 0 ||
         stop->observe || !reads_no_other(graph))
         return BASIN_OK;
+    s->stacked = m->independent && d->samples <= STACKED_SAMPLES;
+    s->steps = s->stacked ? d->steps / (int)basin_int_ceil(d->steps, STRIDE_STACKED) : STRIDE;
     int terms = s->stacked ? d->terms : s->steps * d->terms, changes = s->stacked ? 1 : s->steps;
     BASIN_TRY(BASIN_NEW(&s->term, terms, "a descent", error));
     BASIN_TRY(BASIN_NEW(&s->read, (size_t)(s->steps + 1) * (size_t)d->samples, "a descent", error));
