@@ -64,6 +64,16 @@ if(BASIN_FUZZ)
     add_link_options(-fsanitize=address,undefined)
 endif()
 
+# For packages; Debian's bring their own. Not for measuring: a release is built with it, a copy for
+# one machine need not be.
+if(BASIN_HARDEN)
+    add_compile_options("$<$<COMPILE_LANGUAGE:C>:-fstack-protector-strong;-fstack-clash-protection>"
+        "$<$<COMPILE_LANGUAGE:C>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=2>")
+    add_link_options(-Wl,-z,relro -Wl,-z,now)
+    include(CheckPIESupported)
+    check_pie_supported(LANGUAGES C)
+endif()
+
 if(BASIN_LTO)
     include(CheckIPOSupported)
     check_ipo_supported(LANGUAGES C)
