@@ -211,6 +211,7 @@ basin_add_test(viewer_policy quick ${CMAKE_CURRENT_SOURCE_DIR}/scripts/viewer-po
 
 basin_add_test(advice quick ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/advice)
 if(PYTHON3)
+    basin_add_test(packaging quick ${CMAKE_CURRENT_SOURCE_DIR}/tests/install/packaging)
     basin_add_test(scale_model quick ${PYTHON3} ${CMAKE_CURRENT_SOURCE_DIR}/bench/scale.py --test)
 endif()
 # The server as its users see it, and mutated bodies of requests.
