@@ -7,7 +7,7 @@ set(BASIN_CUDA_ARCHITECTURES 90 CACHE STRING
     "GPU architectures to build for; the PTX that comes along serves later ones")
 
 set(cuda_found OFF)
-if(NOT BASIN_CUDA STREQUAL "OFF" AND NOT BASIN_SANITIZE AND NOT BASIN_FUZZ)
+if(NOT BASIN_CUDA STREQUAL "OFF" AND NOT BASIN_SANITIZE AND NOT BASIN_SANITIZE_THREAD AND NOT BASIN_FUZZ)
     include(CheckLanguage)
     if(NOT CMAKE_CUDA_COMPILER AND EXISTS /usr/local/cuda/bin/nvcc)
         set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)

@@ -49,6 +49,11 @@ if(BASIN_SANITIZE)
     add_link_options(-fsanitize=address,undefined)
 endif()
 
+if(BASIN_SANITIZE_THREAD)
+    add_compile_options(-fsanitize=thread)
+    add_link_options(-fsanitize=thread)
+endif()
+
 # Optimised a little: the tests of kernels would crawl otherwise, and lines still count.
 if(BASIN_COVERAGE)
     add_compile_options(--coverage -O1)
