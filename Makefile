@@ -18,7 +18,7 @@ CTEST        = ctest --output-on-failure --no-tests=error -j $$(($(JOBS) + 1))
 SOURCES      = find src include tests bench examples paper -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh'
 
 .PHONY: all help deps test test-slow demo paper bench bench-rivals install sanitize coverage valgrind \
-        sanitize-clang fuzz tidy format format-check abi words gates docs site explorer dist static deb clean wheel test-python test-wheel \
+        sanitize-clang sanitize-thread fuzz tidy format format-check abi words gates docs site explorer dist static deb clean wheel test-python test-wheel \
         clang musl arm64 ubuntu debian release-check
 
 all:
@@ -36,6 +36,7 @@ help:
 	@echo "  make bench-rivals  Basin and the same models in PyTorch and JAX in turn: ratios"
 	@echo "  make install     headers, libraries, program, pkg-config and CMake files: PREFIX, DESTDIR"
 	@echo "  make sanitize    the quick tests under AddressSanitizer and UBSan; sanitize-clang: by clang"
+	@echo "  make sanitize-thread  the quick tests under ThreadSanitizer"
 	@echo "  make coverage    which lines the quick tests run, by module; fails below .ci/coverage-floor"
 	@echo "  make valgrind    the quick tests under valgrind"
 	@echo "  make fuzz        fuzz the file readers, FUZZ_SECONDS=$(FUZZ_SECONDS) each"
@@ -117,6 +118,14 @@ sanitize-clang:
 	@scripts/build build-sanitize-clang all -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=RelWithDebInfo \
 	    -DBASIN_SANITIZE=ON $(CMAKE_OPTIONS)
 	@$(CTEST) --test-dir build-sanitize-clang -LE 'slow|install'
+
+# Addresses as the sanitizer of gcc 12 expects them. Those that let allocations fail, replay files or kill processes
+# have one thread, or say nothing here.
+sanitize-thread:
+	$(INSTALL_DEPS) build test
+	@scripts/build build-sanitize-thread tests -DCMAKE_BUILD_TYPE=RelWithDebInfo -DBASIN_SANITIZE_THREAD=ON \
+	    -DBASIN_WERROR=OFF -DBASIN_TESTS=ON $(CMAKE_OPTIONS)
+	@setarch -R $(CTEST) --test-dir build-sanitize-thread -LE 'slow|install' -E 'alloc|replay|kill'
 
 coverage:
 	$(INSTALL_DEPS) build test
@@ -216,6 +225,6 @@ ubuntu debian:
 	@scripts/platforms/$@
 
 clean:
-	rm -rf $(BUILD) build-sanitize build-sanitize-clang build-coverage build-valgrind build-fuzz build-tidy build-static \
+	rm -rf $(BUILD) build-sanitize build-sanitize-clang build-sanitize-thread build-coverage build-valgrind build-fuzz build-tidy build-static \
 	    build-deb build-bare build-python build-clang build-musl build-arm64 build-ubuntu build-debian build-release \
 	    dist

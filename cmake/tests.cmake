@@ -21,6 +21,11 @@ if(BASIN_SANITIZE)
         UBSAN_OPTIONS=print_stacktrace=1)
     set(timeout 900)
 endif()
+if(BASIN_SANITIZE_THREAD)
+    # Libraries that were not compiled for it are left out; a forked child may start threads.
+    list(APPEND environment "TSAN_OPTIONS=die_after_fork=0:allocator_may_return_null=1:suppressions=${CMAKE_CURRENT_SOURCE_DIR}/.ci/tsan-suppressions")
+    set(timeout 1800)
+endif()
 if(BASIN_COVERAGE)
     # A process that is killed while it writes its counts damages them; the next one says so, which
     # tests that count the lines of messages must not see.
@@ -269,7 +274,7 @@ endif()
 # The package: installed once into an empty prefix, then used as others would. Sanitizers, valgrind
 # or an emulator would have to be given to the user's program as well.
 set(install_tests ${CMAKE_CURRENT_SOURCE_DIR}/tests/install)
-if(NOT BASIN_SANITIZE AND NOT BASIN_VALGRIND AND NOT BASIN_FUZZ AND NOT CMAKE_CROSSCOMPILING)
+if(NOT BASIN_SANITIZE AND NOT BASIN_SANITIZE_THREAD AND NOT BASIN_VALGRIND AND NOT BASIN_FUZZ AND NOT CMAKE_CROSSCOMPILING)
     set(prefix ${CMAKE_BINARY_DIR}/installed)
     set(place ${prefix} ${CMAKE_INSTALL_LIBDIR})
     set(headers ${install_tests}/headers ${CMAKE_CURRENT_SOURCE_DIR}/include)

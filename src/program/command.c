@@ -136,7 +136,8 @@ bool basin_option_given(const basin_args *args, const char *name) {
 
 /* ---- lines on standard error: names in them may hold anything, control bytes included ---- */
 
-static char last_line[2048]; /* for a rank whose standard error nobody sees */
+/* For a rank whose standard error nobody sees; its main thread reports failures. */
+static _Thread_local char last_line[2048];
 
 void basin_say(const char *format, ...) {
     char text[sizeof last_line];

@@ -594,9 +594,10 @@ static void announce(basin_server *s) {
 
 static basin_status run(basin_server *s, basin_error *error) {
     pthread_t taker;
-    if (listen(s->socket, 1024) || pthread_create(&taker, NULL, take_connections, s))
+    bool listens = !listen(s->socket, 1024);
+    if (listens) announce(s); /* before a request can have the model replaced */
+    if (!listens || pthread_create(&taker, NULL, take_connections, s))
         return basin_fail_errno(s->o->socket ? s->o->socket : s->o->listen, "listen", error);
-    announce(s);
     attend(s, taker);
     return s->o->read_only ? BASIN_OK : basin_journal_sync(s->journal, error);
 }
