@@ -178,6 +178,20 @@ TEST(divides_by_groups) {
     assert_failure(groups(&f, group, 6, 2, 0, 0), BASIN_BAD_VALUE, "6 graphs in 2 folds");
 }
 
+/* Two large groups hold most: the others make one part of a tenth, not ten of a fiftieth. */
+TEST(parts_by_groups_have_their_size) {
+    enum { ITEMS = 100, SMALL = 12 };
+    int64_t group[ITEMS];
+    for (int64_t i = 0; i < ITEMS; i++) group[i] = i < SMALL ? i : SMALL + i % 2;
+    for (int grouped = 0; grouped < 2; grouped++) {
+        basin_fold f = {{basin_graphs_range(0, ITEMS)}, {ITEMS}};
+        assert_ok(basin_fold_part(&f, NULL, grouped ? group : NULL, 0.1, 1, 0, 3, &failure));
+        assert_int_equal(f.count[1], grouped ? SMALL : ITEMS / 10);
+        assert_int_equal(f.count[0], ITEMS - f.count[1]);
+        for (int i = 0; i < 2; i++) free(f.item[i]);
+    }
+}
+
 /* Graphs with labels of nodes that are not molecules: classes have a memory, values none. */
 TEST(memory_of_labelled_graphs) {
     for (int i = 0; i < 3; i++) { /* classes, classes without it, values */

@@ -59,6 +59,19 @@ static basin_status deal(int32_t *part, const int64_t *item, const int32_t *clas
     return BASIN_OK;
 }
 
+/* How many items are in groups of at most `largest`: where large groups hold many, the others make
+ * fewer parts, of the size that was asked for. */
+static basin_status count_dealt(int64_t *dealt, const int64_t *item, const int64_t *group,
+                                int64_t count, int64_t largest, basin_error *error) {
+    int64_t max = 0;
+    for (int64_t i = 0; i < count; i++) max = basin_int_max(max, group_of(group, item[i]));
+    BASIN_SCRATCH(int64_t, size, max + 1, "folds", error);
+    for (int64_t i = 0; i < count; i++) size[group_of(group, item[i])]++;
+    *dealt = 0;
+    for (int64_t i = 0; i < count; i++) *dealt += size[group_of(group, item[i])] <= largest;
+    return BASIN_OK;
+}
+
 basin_status basin_fold_part(basin_fold *f, const int32_t *class_of, const int64_t *group,
                              double inner, uint64_t seed, int64_t number, int64_t which,
                              basin_error *error) {
@@ -66,7 +79,10 @@ basin_status basin_fold_part(basin_fold *f, const int32_t *class_of, const int64
     if (parts < 2 || n < parts) return BASIN_OK;
     BASIN_SCRATCH_RAW(int32_t, part, n, "folds", error);
     BASIN_TRY(BASIN_NEW_RAW(&f->item[1], n, "folds", error));
-    BASIN_TRY(deal(part, f->item[0], class_of, group, n, parts, n / parts, seed,
+    int64_t dealt, largest = n / parts;
+    BASIN_TRY(count_dealt(&dealt, f->item[0], group, n, largest, error));
+    parts = basin_int_max((dealt * parts + n / 2) / n, 1);
+    BASIN_TRY(deal(part, f->item[0], class_of, group, n, parts, largest, seed,
                    STREAM_INNER + ((uint64_t)number << 8), error));
     for (int64_t i = 0; i < n; i++)
         if (part[i] != which % parts)
