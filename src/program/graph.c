@@ -84,6 +84,13 @@ void basin_record_measures(basin_record *r, const char *key, const basin_graphs_
     if (key) basin_record_end(r);
 }
 
+void basin_record_parts(basin_record *r, const basin_graphs_evaluate_result *e,
+                        basin_graphs_target target) {
+    if (isnan(e->memory_only.merit)) return;
+    basin_record_measures(r, "network_only|the network", &e->network_only, target, false);
+    basin_record_measures(r, "memory_only|the memory", &e->memory_only, target, false);
+}
+
 static bool is_ranked(const basin_graphset *set) {
     return set->binary || (set->line && set->task == BASIN_GRAPHS_CLASSES && set->classes == 2);
 }
@@ -311,6 +318,7 @@ static void put_training(basin_record *r, const basin_train_job *job) {
     basin_record_fields(r, "data=%s;task=%s", job->o->operand[0], basin_graphs_target_name(target));
     if (s->measures) basin_record_measures(r, "validation", &measures, target, false);
     if (tested) basin_record_measures(r, "test", &tested->measures, target, true);
+    if (tested) basin_record_parts(r, tested, target);
 }
 
 static void close_training(basin_train_job *job) {

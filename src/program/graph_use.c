@@ -331,6 +331,7 @@ static void put_evaluation(basin_record *r, const void *context) {
                         basin_graphs_target_name(j->info->target), j->part);
     basin_record_measures(r, NULL, &e->measures, j->info->target, true);
     if (*units_of(j->info)) basin_record_note(r, "(%s)", units_of(j->info));
+    basin_record_parts(r, e, j->info->target);
     basin_graph_put_seen(r, j);
     if (e->value || e->measures.missing)
         basin_record_integer(r, "missing|without known truth", e->measures.missing);

@@ -151,6 +151,7 @@ typedef struct basin_graphs_evaluate_result {
     basin_graphs_measures measures;
     basin_graphs_value
         *value; /* [columns] an array of the caller, for a model of values; or NULL */
+    basin_graphs_measures network_only, memory_only; /* each by itself; merit NaN: no memory */
 } basin_graphs_evaluate_result;
 
 /* How good a model is on labelled graphs. Options NULL: defaults. */

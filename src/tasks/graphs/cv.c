@@ -158,6 +158,7 @@ static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t n
          near = basin_graphs_near_serves(p->settings, set);
     BASIN_SCRATCH(float, held, f->count[1] * m->outputs, "outputs", error);
     BASIN_SCRATCH(float, nearest, f->count[1] + f->count[2], "outputs", error);
+    BASIN_SCRATCH(float, memory, f->count[2] * m->outputs, "outputs", error);
     if (near) BASIN_TRY(basin_graphs_near_fit(m, set, f, 1, held, nearest, error));
     if (set->task == BASIN_GRAPHS_NODE_CLASSES)
         average(work->given[1], rows_of(p, number, 1) * m->outputs, p->spec.members);
@@ -173,8 +174,8 @@ static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t n
         for (int64_t i = 0; i < cells && !values; i++)
             given[i] = (float)log(fmax((double)given[i], 1e-30));
         if (part == 2)
-            BASIN_TRY(basin_graphs_near_add(given, nearest + f->count[1], NULL, m, set, f->item[2],
-                                            f->count[2], error));
+            BASIN_TRY(basin_graphs_near_add(given, memory, nearest + f->count[1], NULL, m, set,
+                                            f->item[2], f->count[2], error));
         BASIN_TRY(basin_graphs_measure(part == 1 ? &result->validation : &result->test, given, set,
                                        f->item[part], f->count[part], m->outputs, work->scale,
                                        error));
@@ -186,10 +187,7 @@ static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t n
                                                f->count[2], m, 0, error));
     result->memory_only.merit = NAN;
     if (!near) return BASIN_OK;
-    m->near.share = 1;
-    BASIN_TRY(
-        basin_graphs_near_add(work->given[2], NULL, NULL, m, set, f->item[2], f->count[2], error));
-    return basin_graphs_measure(&result->memory_only, work->given[2], set, f->item[2], f->count[2],
+    return basin_graphs_measure(&result->memory_only, memory, set, f->item[2], f->count[2],
                                 m->outputs, work->scale, error);
 }
 

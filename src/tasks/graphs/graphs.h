@@ -267,9 +267,9 @@ double basin_graphs_near_usual(const basin_graphs_model *model);
 basin_status basin_graphs_near_fit(basin_graphs_model *model, const basin_graphset *set,
                                    const basin_fold *fold, int64_t folds, float *held,
                                    float *nearest, basin_error *error);
-/* Mixes it into outputs [count, C]. `nearest` [count], the similarity to the nearest training
- * molecule, and `at` [count], its place, may be NULL. */
-basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *at,
+/* Mixes it into outputs [count, C]. Unmixed outputs `own` [count, C], `nearest` [count], the
+ * similarity to the nearest training molecule, and `at` [count], its place, may be NULL. */
+basin_status basin_graphs_near_add(float *output, float *own, float *nearest, int64_t *at,
                                    const basin_graphs_model *model, const basin_graphset *set,
                                    const int64_t *graph, int64_t count, basin_error *error);
 void basin_graphs_near_free(basin_graphs_near *near);

@@ -254,41 +254,46 @@ void basin_graphs_near_free(basin_graphs_near *near) {
     *near = (basin_graphs_near){0};
 }
 
-/* One row: its similarities become a prediction, mixed with the network's; gives the nearest. */
-static int64_t mix_row(float *to, const float *similar, const basin_graphs_model *m) {
+/* One row: its similarities become a prediction, mixed with the network's, and unmixed in `own`
+ * (may be NULL); gives the nearest. */
+static int64_t mix_row(float *to, float *own, const float *similar, const basin_graphs_model *m) {
     const basin_graphs_near *near = &m->near;
     bool classes = m->target == BASIN_GRAPHS_CLASSES;
     int64_t max = 0;
     for (int64_t k = 1; k < near->count; k++)
         if (similar[k] > similar[max]) max = k;
     if (classes && near->share > 0) basin_graphs_softmax(to, to, m->outputs);
-    for (int64_t c = 0; c < m->outputs && near->share > 0; c++) {
+    for (int64_t c = 0; c < m->outputs && (own || near->share > 0); c++) {
         double value = (double)near->weight[near->count * m->outputs + c];
         for (int64_t k = 0; k < near->count; k++)
             value += kernel(near, (double)similar[k]) * (double)near->weight[k * m->outputs + c];
-        value = (1 - near->share) * (double)to[c] + near->share * bounded(m, value);
+        value = bounded(m, value);
+        if (own) own[c] = (float)(classes ? log(value) : value);
+        if (!(near->share > 0)) continue;
+        value = (1 - near->share) * (double)to[c] + near->share * value;
         to[c] = (float)(classes ? log(value) : value);
     }
     return max;
 }
 
-basin_status basin_graphs_near_add(float *output, float *nearest, int64_t *place,
+basin_status basin_graphs_near_add(float *output, float *own, float *nearest, int64_t *place,
                                    const basin_graphs_model *m, const basin_graphset *set,
                                    const int64_t *graph, int64_t count, basin_error *error) {
     const basin_graphs_near *near = &m->near;
     int64_t part = basin_int_min(count, 1024);
-    BASIN_AT_EXIT(basin_graphs_near_free) basin_graphs_near own = {0};
+    BASIN_AT_EXIT(basin_graphs_near_free) basin_graphs_near listed = {0};
     if (!near->count) return BASIN_OK;
     BASIN_SCRATCH_RAW(float, cell, part * near->count, memory, error);
     for (int64_t at = 0; at < count; at += part) {
         int64_t now = basin_int_min(part, count - at);
-        basin_graphs_near_free(&own);
-        BASIN_TRY(list_all(&own, set, graph + at, now, error));
-        table t = {.rows = &own, .columns = near, .cell = cell};
+        basin_graphs_near_free(&listed);
+        BASIN_TRY(list_all(&listed, set, graph + at, now, error));
+        table t = {.rows = &listed, .columns = near, .cell = cell};
         basin_parallel_for(fill_rows, &t, now, 4, 0);
         for (int64_t i = 0; i < now; i++) {
             const float *similar = cell + i * near->count;
-            int64_t max = mix_row(output + (at + i) * m->outputs, similar, m);
+            int64_t row = (at + i) * m->outputs;
+            int64_t max = mix_row(output + row, own ? own + row : NULL, similar, m);
             if (nearest) nearest[at + i] = similar[max];
             if (place) place[at + i] = max;
         }

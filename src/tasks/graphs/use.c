@@ -200,12 +200,6 @@ static void put_rows(const basin_graphs_predict_result *r, const use *u,
     }
 }
 
-static basin_status add_memory(use *u, const basin_graphs_model *m, float *nearest,
-                               int64_t *nearest_at, basin_error *error) {
-    return basin_graphs_near_add(u->output, nearest, nearest_at, m, &u->input.set, u->graph,
-                                 u->count, error);
-}
-
 basin_status basin_graphs_predict(const basin_graphs_predict_result *r, basin_graphs_model *model,
                                   const basin_graphs_data *data,
                                   const basin_graphs_predict_options *options, basin_error *error) {
@@ -217,7 +211,8 @@ basin_status basin_graphs_predict(const basin_graphs_predict_result *r, basin_gr
     bool bounds = r->low && r->high && model->near.count;
     BASIN_SCRATCH(float, nearest, bounds ? rows : 1, "similarities", error);
     float *near = r->nearest ? r->nearest : bounds ? nearest : NULL;
-    BASIN_TRY(add_memory(&u, model, near, r->nearest_at, error));
+    BASIN_TRY(basin_graphs_near_add(u.output, NULL, near, r->nearest_at, model, &u.input.set,
+                                    u.graph, u.count, error));
     put_rows(r, &u, model, rows);
     if (!r->low || !r->high) return BASIN_OK;
     return basin_graphs_calibration_bound(r->low, r->high, r->output, bounds ? near : NULL, rows,
@@ -273,6 +268,21 @@ static basin_status measure_column(basin_graphs_value *v, const float *output,
     return rank_column(&v->auroc, &v->auprc, output, set, graph, count, c, error);
 }
 
+/* Adds the memory; measures it and the network, each by itself: without a memory merits are NaN. */
+static basin_status measure_parts(basin_graphs_evaluate_result *r, float *nearest, const use *u,
+                                  const basin_graphs_model *m, basin_error *error) {
+    const basin_graphset *set = &u->input.set;
+    r->network_only.merit = r->memory_only.merit = NAN;
+    if (!m->near.count) return BASIN_OK;
+    BASIN_SCRATCH_RAW(float, memory, u->count * m->outputs, "outputs", error);
+    BASIN_TRY(basin_graphs_measure(&r->network_only, u->output, set, u->graph, u->count, m->outputs,
+                                   m->target_scale, error));
+    BASIN_TRY(
+        basin_graphs_near_add(u->output, memory, nearest, NULL, m, set, u->graph, u->count, error));
+    return basin_graphs_measure(&r->memory_only, memory, set, u->graph, u->count, m->outputs,
+                                m->target_scale, error);
+}
+
 basin_status basin_graphs_evaluate(basin_graphs_evaluate_result *r, basin_graphs_model *m,
                                    const basin_graphs_data *data,
                                    const basin_graphs_evaluate_options *options,
@@ -286,7 +296,7 @@ basin_status basin_graphs_evaluate(basin_graphs_evaluate_result *r, basin_graphs
                           basin_graphs_target_name(m->target));
     BASIN_TRY(use_open(&u, m, data, true, error));
     BASIN_SCRATCH(float, nearest, u.count, "similarities", error);
-    BASIN_TRY(add_memory(&u, m, nearest, NULL, error));
+    BASIN_TRY(measure_parts(r, nearest, &u, m, error));
     BASIN_TRY(basin_graphs_measure(&r->measures, u.output, &u.input.set, u.graph, u.count,
                                    m->outputs, m->target_scale, error));
     for (int64_t c = 0; r->value && c < u.input.set.targets; c++)
