@@ -8,7 +8,7 @@
 #include "basin/random.h"
 #include "tasks/graphs/graphs.h"
 
-enum { STREAM_SHUFFLE = 44, STREAM_LIMIT = 45 };
+enum { STREAM_SHUFFLE = 44, STREAM_LIMIT = 45, FEWER = 2, ENOUGH = 50 };
 
 typedef struct job {
     basin_graphs_model *model;
@@ -23,6 +23,7 @@ typedef struct job {
     int64_t step_graphs; /* of a whole batch */
     basin_run_task task;
     basin_score best; /* of several members together */
+    bool enough;      /* on the same graphs the memory by itself is as good */
 } job;
 
 /* ---- what a step and a score are ---- */
@@ -182,7 +183,7 @@ static basin_status hold_out(float *to, job *j, int64_t member, basin_error *err
 
 /* Learns the memory of molecules and the confidence of predictions. Where members have different
  * validation graphs, each predicts its own; else all predict the same. */
-static basin_status calibrate(job *j, basin_error *error) {
+static basin_status calibrate(job *j, const basin_watch *watch, basin_error *error) {
     basin_graphs_model *m = j->model;
     const basin_fold *f = j->folds;
     int64_t members = m->members, all = 0, at = 0;
@@ -202,21 +203,48 @@ static basin_status calibrate(job *j, basin_error *error) {
         BASIN_TRY(
             basin_graphs_near_fit(m, &j->input->set, f, own ? members : 1, held, nearest, error));
     if (!own) all = f->count[1];
+    j->best = (basin_score){0};
     BASIN_TRY(basin_graphs_calibration_fit(m, &j->input->set, graph, all, given, own ? 1 : members,
                                            near ? held : NULL, near ? nearest : NULL, error));
     if (near)
-        basin_watch_note(j->train.run->training.watch,
+        basin_watch_note(watch,
                          "the memory of training graphs has a share of %.2g in predictions, the "
                          "network the rest",
                          m->near.share);
-    if (all && basin_graphs_one_sided(m, &j->input->set, graph, all))
-        basin_watch_note(j->train.run->training.watch,
+    bool one_sided = all && basin_graphs_one_sided(m, &j->input->set, graph, all);
+    if (one_sided)
+        basin_watch_note(watch,
                          "fewer than 5 of the %lld validation graphs are of another class than the "
                          "commonest: they hardly say how good the model is, or which epoch is best",
                          (long long)all);
-    for (int64_t i = 0; i < all * m->outputs && m->target == BASIN_GRAPHS_CLASSES; i++)
-        given[i] = logf(given[i]);
-    return members < 2 || !all ? BASIN_OK : score_outputs(&j->best, given, j, graph, all, error);
+    j->enough = near && all >= ENOUGH && !one_sided;
+    for (int64_t i = 0; i < all * m->outputs; i++) {
+        j->enough = j->enough && !isnan(held[i]);
+        if (m->target != BASIN_GRAPHS_CLASSES) continue;
+        given[i] = logf(given[i]), held[i] = logf(held[i]);
+    }
+    if (members < 2 || !all) return BASIN_OK;
+    basin_score memory = {0};
+    BASIN_TRY(score_outputs(&j->best, given, j, graph, all, error));
+    if (j->enough) BASIN_TRY(score_outputs(&memory, held, j, graph, all, error));
+    j->enough = j->enough && memory.merit >= j->best.merit;
+    return BASIN_OK;
+}
+
+/* Members after the second are not trained where validation says that the memory by itself is as
+ * good, unless their number was given. */
+static basin_status end_early(job *j, basin_error *error) {
+    basin_graphs_model *m = j->model;
+    int64_t members = m->members;
+    m->members = FEWER;
+    BASIN_TRY(calibrate(j, NULL, error));
+    if (!j->enough) return m->members = members, BASIN_OK;
+    j->task.members = FEWER;
+    basin_watch_note(j->train.run->training.watch,
+                     "on the validation graphs the memory by itself is as good: %d of %lld members "
+                     "are trained, and it has a share of %.2g in predictions",
+                     FEWER, (long long)members, m->near.share);
+    return BASIN_OK;
 }
 
 static basin_status end_member(void *context, int64_t member, const basin_run_member *how,
@@ -228,7 +256,11 @@ static basin_status end_member(void *context, int64_t member, const basin_run_me
     snprintf(prefix, sizeof prefix, "member%lld.", (long long)member);
     if (j->model->members > 1)
         BASIN_TRY(basin_states_copy(j->model->store, &j->model->params, prefix, "", error));
-    return member + 1 < j->model->members ? BASIN_OK : calibrate(j, error);
+    if (member + 1 == j->model->members) return calibrate(j, j->train.run->training.watch, error);
+    bool may_end = member + 1 == FEWER && !j->model->settings.members;
+    return may_end && basin_graphs_near_serves(&j->model->settings, &j->input->set)
+               ? end_early(j, error)
+               : BASIN_OK;
 }
 
 static basin_status write_model(void *context, const char *path, basin_error *error) {

@@ -192,6 +192,47 @@ TEST(parts_by_groups_have_their_size) {
     }
 }
 
+/* Atoms of one kind or another decide a chain's class, which the memory knows without mistake: the
+ * default trains two members of five, a number that was given stays. */
+TEST(members_end_where_the_memory_is_best) {
+    enum { GRAPHS = 120 };
+    char text[GRAPHS][12];
+    const char *smiles[GRAPHS];
+    basin_random random = {.seed = 5};
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
+    for (int i = 0; i < GRAPHS; i++) {
+        for (int k = 0; k < 10; k++)
+            text[i][k] = (i % 2 ? "CN" : "OS")[basin_random_below(&random, 2)];
+        text[i][10] = 0, smiles[i] = text[i];
+    }
+    basin_graphset_options options = {.text = smiles, .count = GRAPHS};
+    assert_ok(basin_graphset_read(&set, NULL, &options, &failure));
+    set.task = BASIN_GRAPHS_CLASSES, set.classes = 2;
+    set.class_value = calloc(2, sizeof(int64_t)), set.class_value[1] = 1;
+    set.class_of = malloc(GRAPHS * sizeof *set.class_of);
+    for (int i = 0; i < GRAPHS; i++) set.class_of[i] = i % 2;
+    for (int asked = 0; asked < 2; asked++) {
+        basin_backend *backend;
+        basin_graphs_model *model;
+        basin_training_result outcome = {.size = sizeof outcome};
+        basin_graphs_settings values = world_settings();
+        values.near = true, values.epochs = 1, values.members = asked ? 3 : 0;
+        basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
+        basin_graphs_train_data given = {.set = &set, .hold_out = 0.34};
+        assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
+        basin_training_options training = {.backend = backend};
+        assert_ok(basin_graphs_train(&model, &outcome, &settings, &given, &training, &failure));
+        assert_int_equal(basin_graphs_get_info(model)->members, asked ? 3 : 2);
+        basin_graphs_evaluate_result parts = {0};
+        basin_graphs_data data = {.set = &set};
+        assert_ok(basin_graphs_evaluate(&parts, model, &data, NULL, &failure));
+        assert_true(parts.memory_only.accuracy == 100);
+        assert_true(parts.network_only.loss != parts.memory_only.loss);
+        basin_graphs_close(model);
+        basin_backend_close(backend);
+    }
+}
+
 /* Graphs with labels of nodes that are not molecules: classes have a memory, values none. */
 TEST(memory_of_labelled_graphs) {
     for (int i = 0; i < 3; i++) { /* classes, classes without it, values */
