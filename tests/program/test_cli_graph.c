@@ -310,6 +310,12 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
         assert_error(run(state, "%s -q", line[i][0]), 1, line[i][1]);
     file_put(folder_path(path, state, "cut.sdf"), "x\n\n\n  2  1  0  0  0 V2000\n    0.0", 33);
     assert_error(run(state, "data info cut.sdf"), 1, "without 'M  END'");
+    static const char sdf[] = "x\n\n\n  1  0  0  0  0 V2000\n    0.0000    0.0000    0.0000 C   "
+                              "0  0\nM  END\n> <y>\n12.5\n\n$$$$\n";
+    file_put(folder_path(path, state, "cut.sdf"), sdf, sizeof sdf - 1);
+    assert_contains(run_ok(state, "data info cut.sdf --target y")->out, "12.5");
+    file_put(folder_path(path, state, "cut.sdf"), sdf, sizeof sdf - 9);
+    assert_error(run(state, "data info cut.sdf"), 1, "without '$$$$'");
     assert_error(run(state, "graph train m.csv --target y --norm batch"), 2, "layer|graph");
     assert_contains(run_ok(state, "graph convert m.csv n.safetensors --target y")->out, "\n  y ");
     assert_contains(run_ok(state, "graph convert m.csv n.safetensors --target w")->out, "a 4  b 2");

@@ -319,9 +319,11 @@ basin_status basin_sdf_table(char **table, size_t *size, const char *path, basin
     for (const char *at = text; at[strspn(at, " \r\n")];)
         at = put_record(NULL, last = at, &names, &status, error);
     BASIN_TRY(status);
-    if (!strstr(last, "M  END"))
+    const char *end = strstr(last, "M  END");
+    if (!end || (strstr(end, "\n>") && !strstr(end, "$$$$")))
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: ends within a molblock, without 'M  END'; the file is cut", path);
+                          "%s: ends within a molecule, without '%s'; the file is cut", path,
+                          end ? "$$$$" : "M  END");
     if (names.names.count > MAX_PROPERTIES)
         return basin_fail(error, BASIN_BAD_FILE, "%s: more than %d properties", path,
                           MAX_PROPERTIES);
