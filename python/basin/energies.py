@@ -394,7 +394,7 @@ class Energy(Method):
 
         arguments = {"x": _tokens(x), **parameters}
         key = ("fixed", steps, alpha, until, held, accuracy, products, self._clamped)
-        plan, values = self._plans.plan(key, backend, arguments, build)
+        plan, values = self._plans.plan(key, backend, arguments, build, self._fixed_name)
         if plan is None:
             return self._expression(arguments, build, None)
         x = plan.tree(values)

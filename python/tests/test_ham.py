@@ -392,6 +392,22 @@ def test_a_network_in_a_notebook():
     assert "<v>" not in page
 
 
+def test_zero_states_are_narrowed_nowhere(monkeypatch):
+    from basin._engine import plan
+
+    monkeypatch.setattr(plan, "_warned", [])
+    network, double = classifier(), classifier().init_states(3, "f8")
+    x = network.init_states(2)
+    g = network.activations(x)
+    assert network.energy(g, x).shape == network.energy(None, x).shape == (2,)
+    assert network.descend(x, steps=2).x["v"].dtype == numpy.float32
+    assert network.descend(x, steps=2, backend="ref").x["v"].dtype == numpy.float64
+    assert network.fixed_point(x, clamp="v").x["h"].shape == (2, 4)
+    assert not plan._warned and double["v"].dtype == numpy.float64
+    with pytest.warns(UserWarning, match="float64 are computed in float32"):
+        network.descend(double, steps=2)
+
+
 def test_sizes_of_numpy():
     three = numpy.int64(3)
     layers = {"v": ham.Layer("identity", three), "t": ham.Layer("tanh", (three, numpy.int32(4)))}

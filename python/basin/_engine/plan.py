@@ -269,7 +269,7 @@ class Plans:
             return None, leaves
 
         def make():
-            warn_of_doubles(backend, arguments)
+            warn_of_doubles(backend, {k: v for k, v in arguments.items() if k != fixed})
             return _trace(chosen, arguments, build, fixed)
 
         return self.find((what, chosen, *key), make), leaves

@@ -244,10 +244,10 @@ class HAM(Energy):
 
     # ---- states and energies ----
 
-    def init_states(self, batch: Optional[int] = None) -> dict[str, numpy.ndarray]:
+    def init_states(self, batch: Optional[int] = None, dtype: Any = "f4") -> dict[str, Any]:
         """States of 0 for all layers, with a batch axis where it is given."""
         head = () if batch is None else (batch,)
-        return {name: numpy.zeros(head + layer.shape) for name, layer in self.layers.items()}
+        return {n: numpy.zeros(head + layer.shape, dtype) for n, layer in self.layers.items()}
 
     def activations(self, x: States, *, backend: Any = None) -> dict[str, Any]:
         """g = dL/dx of all layers."""
