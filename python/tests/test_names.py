@@ -5,6 +5,8 @@ float on the backend cpu. Whatever the tables of the package know must be on the
 import functools
 import pathlib
 import re
+import subprocess
+import sys
 import types
 
 import numpy
@@ -361,6 +363,16 @@ def test_einops_takes_expressions():
     ]
     for example in examples:
         close(basin.function(example, backend="ref")(t), example(t), 1e-12)
+
+
+def test_einops_may_be_imported_by_the_function_that_is_traced():
+    pytest.importorskip("einops")
+    code = """import basin, numpy
+def f(x):
+    import einops
+    return einops.rearrange(x, "(a b) -> a b", a=2)
+assert basin.function(f)(numpy.ones(6)).shape == (2, 3)"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
 def test_energies_call_their_activations_g():

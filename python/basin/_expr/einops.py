@@ -1,7 +1,7 @@
 """Expressions for einops: importing this module registers them, if einops is installed.
 
 einops looks for a backend among the subclasses of its AbstractBackend whose framework is imported.
-Graphs import this module once einops is there; nothing of einops is needed before.
+The first graph imports this module.
 """
 
 import numpy

@@ -5,8 +5,9 @@ to the tables in tables.py. Building one computes nothing and checks shapes, so 
 exception on the Python line that made it.
 """
 
+import contextlib
+import importlib
 import numbers
-import sys
 from typing import Any, Optional
 
 import numpy
@@ -31,8 +32,8 @@ class Graph:
         if not self.pointer:
             raise MemoryError("a graph")
         self.fixed_points = False  # whether there are any
-        if "einops" in sys.modules:
-            from basin._expr import einops as _einops  # noqa: F401, registers expressions with einops
+        with contextlib.suppress(ImportError):  # einops then takes expressions
+            importlib.import_module("basin._expr.einops")
 
     def input(self, name, shape):
         return self.wrap(lib.basin_input(self.pointer, name.encode(), shape_of(shape)))
