@@ -425,6 +425,7 @@ class Energy(Method):
                 known = [*self._parameters, *sorted(_KEYWORDS - {"x"})]
                 near = difflib.get_close_matches(name, known, 1)
                 near = near or ["alpha" if name in _ALPHA else f"one of {known}"]
+                near = ["it in another method"] if name in _KEYWORDS else near
                 expected = "it as the first, by position" if name == "x" else near[0]
                 raise BasinError(f"{self.__name__} has no parameter {name!r}, expected {expected}")
         for name in self._needed:

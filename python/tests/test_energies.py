@@ -857,6 +857,8 @@ def test_what_is_called_otherwise_elsewhere_is_named():
         bowl.descend([1.0], lr=0.3)
     with pytest.raises(basin.BasinError, match="no parameter 'x', expected it as the first"):
         bowl.force([1.0], x=[2.0])
+    with pytest.raises(basin.BasinError, match="no parameter 'until', expected it in another"):
+        basin.function(lambda x: bowl.unroll(x, 2, 0.1, until=1e-3))([1.0])
     with pytest.raises(basin.BasinError, match="no parameter 'foo', expected one of.*'alpha'"):
         bowl.descend([1.0], foo=0.3)
     jnp, torch = (pytest.importorskip(name) for name in ("jax.numpy", "torch"))

@@ -186,11 +186,11 @@ class Bound(Callbacks):
 
 def turns_of(turns):
     """Turns as dicts, and what distinguishes them from others."""
-    turns = [{**turn, "terms": _listed(turn.get("terms", ()))} for turn in turns or ()]
+    turns = [{**turn, "terms": listed(turn.get("terms", ()))} for turn in turns or ()]
     return turns, tuple((t["terms"], t.get("move"), t.get("project")) for t in turns)
 
 
-def _listed(names):
+def listed(names):
     return (names,) if isinstance(names, str) else tuple(names)
 
 

@@ -34,7 +34,7 @@ from typing import Any, Callable, Optional, Union
 
 import numpy
 
-from basin._engine.descent import Descent, descend, whole
+from basin._engine.descent import Descent, descend, listed, whole
 from basin._engine.library import BasinError, bundle_of, check, ffi, lib, path_of, text
 from basin._engine.plan import Store, backend_of, declare, describe, warn_of_doubles
 from basin._engine.plots import table_html
@@ -105,7 +105,7 @@ class HAM(Energy):
         connections: Iterable[tuple[Sequence[str], str]], *, seed: int = 0,
     ):  # fmt: skip
         self.layers = dict(layers)
-        self.connections = [(tuple(_names(ends)), name) for ends, name in connections]
+        self.connections = [(tuple(listed(ends)), name) for ends, name in connections]
         for name, layer in self.layers.items():
             if not isinstance(layer, Layer):
                 raise TypeError(f"layer {name!r} is {layer!r}, expected a basin.ham.Layer")
@@ -402,7 +402,7 @@ class HAM(Energy):
         array([1., 0.], dtype=float32)
         """
         with_clamp = copy.copy(self)
-        with_clamp._clamped, with_clamp._plans = _names(clamp), self._plans
+        with_clamp._clamped, with_clamp._plans = listed(clamp), self._plans
         self._masks_of(clamp, None, None)  # which checks the names
         return Energy.fixed_point(with_clamp, x, **options)
 
@@ -483,7 +483,7 @@ class HAM(Energy):
     def _masks_of(self, clamp, mask, batch):
         """By layer: None where it is free, 0 where it is clamped, or an array of 0 and 1."""
         masks = dict.fromkeys(self.layers)
-        mask = {**(mask or {}), **dict.fromkeys(_names(clamp), 0.0)}
+        mask = {**(mask or {}), **dict.fromkeys(listed(clamp), 0.0)}
         for name, value in mask.items():
             if name not in masks:
                 raise BasinError(f"mask of {name!r}, expected one of {list(masks)}")
@@ -550,10 +550,6 @@ class Settled(Packed):
 
     def total(self, terms, row):
         return self._network.total(terms, row)
-
-
-def _names(names):
-    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _own(value):
