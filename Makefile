@@ -45,7 +45,7 @@ help:
 	@echo "  make words       counts odd forms of English; fails above .ci/words-ceiling"
 	@echo "  make abi         describes the engine's ABI anew, in abi/libbasin.abi; the test abi compares"
 	@echo "  make gates       all that a change must pass: test, test-python, format-check, tidy, sanitize,"
-	@echo "                   coverage; by turns sanitize-clang, deb, static, test-wheel"
+	@echo "                   coverage; by turns sanitize-clang, deb, static, test-wheel, sanitize-thread"
 	@echo "  make release-check  all that is promised, in hours, with a table of times; ONLY=NAME,NAME"
 	@echo "  make wheel       the Python package, in dist/"
 	@echo "  make test-python the tests of the Python package, over the libraries of $(BUILD)"
