@@ -30,12 +30,15 @@ function options_end() {
     option("| `--help-all` |  | All options and settings. |")
 }
 
+function variable(name, text) { put(".TP\n.B " name "\n" text) }
+
+# see: another page; empty: those of all commands.
 function end(see) {
     if (!page) return
     if (part == "text" || part == "options") options_end()
     put(".SH \"EXIT STATUS\"\n0: success. 1: failure. 2: wrong usage. 75: training that a signal other " \
         "than Ctrl\\-C ended\nand that \\-\\-resume goes on with.\nAn error is one line on standard error.")
-    put(".SH \"SEE ALSO\"\n.BR " see " (1)")
+    put(".SH \"SEE ALSO\"\n" (see ? ".BR " see " (1)" : names))
     close(page)
 }
 
@@ -78,7 +81,8 @@ part == "summary" && /: `basin / {
     else usage = roff(usage)
     if (usage) put(usage)
     put(".SH DESCRIPTION")
-    list = list ".TP\n.B " command "\n" roff(summary) ".\n"
+    list = list ".TP\n.B " command "\n" roff(summary) (summary ~ /[?]$/ ? "" : ".") "\n"
+    names = names (names ? ",\n" : "") ".BR " roff(name) " (1)"
     part = "text"
     lines = blank = 0
     next
@@ -109,5 +113,17 @@ END {
     put("Results go to standard output, progress and errors to standard error.")
     put("Files are written aside and renamed, so that a file is never half there.")
     printf ".SH COMMANDS\n%s", list > page
-    end(roff("basin-image-train"))
+    put(".SH EXAMPLES\n.nf\nbasin image complete cat.jpg \\-\\-mask 40,60,80,80")
+    put("basin anomaly train accounts.csv transfers.csv \\-o model.safetensors")
+    put("basin anomaly score model.safetensors accounts.csv transfers.csv \\-\\-top 100 \\-\\-explain")
+    put("basin graph train molecules.csv \\-\\-target logS \\-\\-split scaffold \\-o logs.safetensors")
+    put("mpirun \\-n 4 basin image train photos/ \\-o photos.safetensors\n.fi")
+    put(".SH ENVIRONMENT")
+    variable("OMP_NUM_THREADS", "The number of threads, where \\-\\-threads is not given; else the number of processors that the process may use.")
+    variable("BASIN_MODELS", "The folder of the models that come with Basin.")
+    variable("BASIN_ISA", "portable, avx2, avx512 or neon: compute with that instruction set and no better one.")
+    variable("BASIN_CUDA_DEVICE", "The number of the GPU.")
+    variable("BASIN_MPI", "The library of MPI that several processes use.")
+    put(".SH FILES\n.TP\n.I share/basin/models\nbelow the folder that Basin was installed into: models that come with it, and their cards.")
+    end("")
 }
