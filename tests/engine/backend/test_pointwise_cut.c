@@ -1,6 +1,7 @@
 /* Pointwise programs over domains of many sizes, cut into blocks of many lengths (the more
  * registers and constants a program has, the shorter its blocks): no element is left out, none is
  * computed from what was never written. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -62,6 +63,44 @@ TEST(reduced) {
             for (int k = 0; k < 3; k++)
                 for (int broadcast = 0; broadcast < 2; broadcast++)
                     check_end(BASIN_SHAPE(8000 / width[i], width[i]), constants, broadcast, end[k]);
+}
+
+/* What of each sample [n] is computed beside others. */
+static basin_expr of_sample(basin_expr x, int kind) {
+    int64_t rows = basin_expr_shape(x).dim[0], n = basin_expr_shape(x).dim[1];
+    basin_expr square = basin_reshape(x, BASIN_SHAPE(rows, n / 40, 40));
+    switch (kind) {
+    case 0: return basin_sum(x, -1, 1);
+    case 1: return basin_sum(basin_exp(x), -1, 1);
+    case 2: return basin_softmax(x, -1);
+    case 3: return basin_logsumexp(x, -1);
+    case 4: return basin_sum(square, 1, 1);
+    case 5: return basin_matmul_t(square, true, square, false);
+    default: return basin_matmul(x, basin_transpose(basin_slice(x, 0, 0, 1)));
+    }
+}
+
+/* A batch that is padded gives the samples that were there the same bits. */
+TEST(samples_apart) {
+    static const int64_t width[] = {40, 360, 80000};
+    for (int i = 0; i < 3 * 7; i++) {
+        basin_tensor value[3];
+        for (int k = 0; k < 3; k++) {
+            lab l = lab_new("cpu", k + 1);
+            int64_t rows = k == 0 ? 3 : k == 1 ? 17 : 70, n = width[i / 7];
+            basin_expr x = lab_state(&l, "x", BASIN_SHAPE(rows, n));
+            BASIN_AT_EXIT(basin_tensor_free) basin_tensor number = {0};
+            assert_int_equal(basin_tensor_new(&number, BASIN_F64, basin_expr_shape(x), NULL), 0);
+            for (int64_t j = 0; j < rows * n; j++)
+                ((double *)number.data)[j] = sin((double)(j * j % 1009));
+            lab_set(&l, x, number.data);
+            value[k] = lab_value(&l, basin_slice(of_sample(x, i % 7), 0, 0, 3));
+            lab_close(&l);
+        }
+        lab_assert_near(&value[1], &value[0], 0, "3 of 17 samples");
+        lab_assert_near(&value[2], &value[0], 0, "3 of 70 samples");
+        for (int k = 0; k < 3; k++) basin_tensor_free(&value[k]);
+    }
 }
 
 TEST(flat) {

@@ -11,11 +11,10 @@ enum {
     FOLD_WIDTH = 128, /* inner axes shorter than half of this are summed several rows at a time */
 };
 
-/* Chunks of the middle. */
+/* Chunks of the middle, as many for one sample as beside others: its bits do not depend on them. */
 static int64_t chunks_of(const basin_span *s) {
     int64_t chunks = s->middle * s->inner / CHUNK;
-    if (s->outer >= MAX_CHUNKS || chunks <= 1) return 1;
-    return basin_int_min(basin_int_min(chunks, MAX_CHUNKS), s->middle);
+    return basin_int_max(1, basin_int_min(basin_int_min(chunks, MAX_CHUNKS), s->middle));
 }
 
 size_t basin_cpu_reduce_workspace(const basin_call *call, int threads) {
