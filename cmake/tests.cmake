@@ -297,7 +297,8 @@ if(NOT BASIN_SANITIZE AND NOT BASIN_SANITIZE_THREAD AND NOT BASIN_VALGRIND AND N
     basin_add_test(headers_clang++ install ${headers} clang++ -x c++ -std=c++17)
     basin_add_test(declared install ${install_tests}/declared)
     basin_add_test(dist slow ${install_tests}/dist)
-    set_tests_properties(dist PROPERTIES TIMEOUT 1800)
+    basin_add_test(reproducible slow ${install_tests}/reproducible)
+    set_tests_properties(dist reproducible PROPERTIES TIMEOUT 1800)
     # Debian's packages on machines of their own; one after the other, as both may have to make the bare one.
     foreach(test deb tutorials)
         basin_add_test(${test} slow ${install_tests}/${test} ${CMAKE_CURRENT_SOURCE_DIR}/build-deb)
