@@ -37,18 +37,25 @@ def program():
     return str(path)
 
 
+def parts(path, *left_out):
+    """What a model file holds, less some of its metadata and the digests of what is left."""
+    file = path.read_bytes()
+    end = 8 + int.from_bytes(file[:8], "little")
+    header = json.loads(file[8:end])
+    for entry in header.values():
+        entry.pop("data_offsets", None)
+    for name in (*left_out, "trained.command", "basin.digests"):
+        header["__metadata__"].pop(name, None)
+    return header, file[end:]
+
+
 @pytest.fixture
 def nameless():
     """What a model file holds but for names and files of the data, which arrays do not have."""
+    return lambda path: parts(path, "trained.data", "trained.files")
 
-    def read(path):
-        file = path.read_bytes()
-        end = 8 + int.from_bytes(file[:8], "little")
-        header = json.loads(file[8:end])
-        for entry in header.values():
-            entry.pop("data_offsets", None)
-        for name in ("trained.data", "trained.files", "basin.digests"):
-            header["__metadata__"].pop(name, None)
-        return header, file[end:]
 
-    return read
+@pytest.fixture
+def whole():
+    """What a model file holds but for the command that the program records."""
+    return parts
