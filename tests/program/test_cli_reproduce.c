@@ -1,6 +1,8 @@
 /* basin reproduce: each command that trains, on one and two threads; data that changed. */
 #include "program/accounts.h"
 
+#include "base/bundle.h"
+
 #define FILES BASIN_SOURCE "/tests/files/"
 
 /* The smallest of each task, with options of the command's own and a setting. */
@@ -78,4 +80,31 @@ TEST_WITH(pipes_are_not_recorded, make_table, program_teardown) {
            (char *)*state);
     assert_error(run(state, "reproduce model.safetensors accounts.csv transfers.csv -q"), 1,
                  "does not record");
+}
+
+/* A record that names a file to write, by hand: refused before anything is trained or written. */
+TEST_WITH(records_do_not_write, folder_new, program_teardown) {
+    char path[PATH_TEXT];
+    basin_bundle *bundle;
+    run_ok(state, "%s %s -q -o model.safetensors", task[1].train, task[1].data);
+    assert_ok(basin_bundle_read(&bundle, folder_path(path, state, "model.safetensors"), &failure));
+    assert_ok(basin_bundle_meta_set(bundle, "trained.command",
+                                    "version 1\nmachine z\ncommand graph train\n"
+                                    "option --log=written\n",
+                                    &failure));
+    basin_bundle *copy;
+    assert_ok(basin_bundle_new(&copy, "copy", &failure));
+    for (size_t i = 0; i < basin_bundle_count(bundle); i++) {
+        const basin_tensor *t = basin_bundle_at(bundle, i);
+        assert_ok(basin_bundle_put(copy, basin_bundle_name(bundle, i), t->data, t->dtype, t->shape,
+                                   &failure));
+    }
+    const char *key, *value;
+    for (size_t i = 0; (key = basin_bundle_meta_at(bundle, i, &value)); i++)
+        if (strcmp(key, "basin.digests") != 0)
+            assert_ok(basin_bundle_meta_set(copy, key, value, &failure));
+    assert_ok(basin_bundle_write(path, copy, &failure));
+    basin_bundle_free(copy), basin_bundle_free(bundle);
+    assert_error(run(state, "reproduce model.safetensors %s -q", task[1].data), 1, "--log=written");
+    assert_int_equal(access(folder_path(path, state, "written"), F_OK), -1);
 }
