@@ -8,6 +8,7 @@
 #include <basin/tasks/nodes.h>
 
 #include "formula.h"
+#include "tasks/pictures/complete/complete.h"
 
 #define EXPORT EMSCRIPTEN_KEEPALIVE
 
@@ -320,9 +321,11 @@ static struct {
     basin_block block;
     basin_expr enc_w, enc_b, mask, pos;          /* [P, D] [D] [D] [N, D] */
     basin_expr dec_w, dec_b;                     /* [D, P] [P] */
+    basin_expr hole_w, hole_b;                   /* the same for a guess of the hole; or NULL */
     basin_expr patches, replaced, first, tokens; /* inputs; encoded; an input of tokens */
     basin_expr decoded, share, active;           /* of those tokens: [1, N, P] [H, N, N] [N, M] */
     basin_plan *encode, *decode, *look;
+    int channels;
     double gamma;
     float *x; /* [steps + 1, N, D] of the last descent */
     int steps;
@@ -360,8 +363,10 @@ static void build_look(void) {
 }
 
 /* The network of a file of `basin image train`: the affine encoder, the MASK token, positions; the
- * block; a layer norm and the affine decoder. */
-static basin_status declare_picture(int tokens, int patch, const basin_block_config *config) {
+ * block; a layer norm and the affine decoder; `holes`: another decoder, for the change of a guess.
+ */
+static basin_status declare_picture(int tokens, int patch, const basin_block_config *config,
+                                    bool holes) {
     basin_params *p = &picture.params;
     const basin_init none = {BASIN_INIT_CONSTANT, 0}; /* the file has the values */
     const int64_t D = config->dim;
@@ -371,6 +376,8 @@ static basin_status declare_picture(int tokens, int patch, const basin_block_con
     picture.pos = basin_param_add(p, "", "pos", BASIN_SHAPE(tokens, D), none);
     picture.dec_w = basin_param_add(p, "", "dec_w", BASIN_SHAPE(D, patch), none);
     picture.dec_b = basin_param_add(p, "", "dec_b", BASIN_SHAPE(patch), none);
+    if (holes) picture.hole_w = basin_param_add(p, "", "hole_w", BASIN_SHAPE(D, patch), none);
+    if (holes) picture.hole_b = basin_param_add(p, "", "hole_b", BASIN_SHAPE(patch), none);
     return basin_block_declare(&picture.block, p, "", config);
 }
 
@@ -379,17 +386,24 @@ static void build_picture(int tokens, int patch, int dim) {
     picture.patches = basin_input(graph, "patches", BASIN_SHAPE(1, tokens, patch));
     picture.replaced = basin_input(graph, "replaced", BASIN_SHAPE(1, tokens));
     picture.tokens = basin_input(graph, "tokens", BASIN_SHAPE(1, tokens, dim));
-    basin_expr x = basin_add(basin_matmul(picture.patches, picture.enc_w), picture.enc_b);
+    basin_expr guess = basin_matmul(picture.patches, picture.enc_w);
+    basin_expr x = basin_add(guess, picture.enc_b);
     basin_expr hidden = basin_reshape(picture.replaced, BASIN_SHAPE(1, tokens, 1));
-    picture.first = basin_add(basin_where(hidden, picture.mask, x), picture.pos);
+    basin_expr mask = picture.hole_w ? basin_add(guess, picture.mask) : picture.mask;
+    picture.first = basin_add(basin_where(hidden, mask, x), picture.pos);
     basin_expr g = basin_block_norm(&picture.block, picture.tokens);
     picture.decoded = basin_add(basin_matmul(g, picture.dec_w), picture.dec_b);
+    if (picture.hole_w) {
+        basin_expr change = basin_add(basin_matmul(g, picture.hole_w), picture.hole_b);
+        change = basin_add(picture.patches, change);
+        picture.decoded = basin_where(hidden, change, picture.decoded);
+    }
     build_look();
 }
 
-/* The weights of a file, for N patches of P numbers. */
-EXPORT int explorer_picture_open(const char *file, int tokens, int patch, int dim, int heads,
-                                 int head_dim, int memories) {
+/* The weights of a file, for N patches of P numbers: `channels` squares each. */
+EXPORT int explorer_picture_open(const char *file, int tokens, int patch, int channels, int dim,
+                                 int heads, int head_dim, int memories) {
     int failed = 0;
     basin_bundle *bundle = NULL;
     explorer_picture_close();
@@ -400,7 +414,9 @@ EXPORT int explorer_picture_open(const char *file, int tokens, int patch, int di
     basin_graph *graph = picture.engine.graph;
     basin_store *store = picture.engine.store;
     basin_params_begin(&picture.params, graph);
-    TRY(declare_picture(tokens, patch, &config));
+    picture.channels = channels;
+    bool holes = basin_bundle_find(bundle, "hole_w") != NULL;
+    TRY(declare_picture(tokens, patch, &config, holes));
     TRY(basin_params_read(&picture.params, store, bundle, &error));
     const basin_tensor *gamma;
     TRY(basin_bundle_get(&gamma, bundle, "gamma", &error));
@@ -428,10 +444,34 @@ static basin_status read_floats(basin_plan *plan, basin_expr output, float *data
     return basin_plan_read(&t, plan, output, &error);
 }
 
+/* Fills the missing patches with the membrane that a model with another decoder for holes is
+ * shown. */
+static basin_status guess_hole(float *patches, const float *replaced) {
+    basin_shape s = basin_expr_shape(picture.patches);
+    int64_t tokens = s.dim[1], values = s.dim[2], C = picture.channels;
+    int64_t across = llround(sqrt((double)tokens)), side = llround(sqrt((double)(values / C)));
+    int64_t width = across * side;
+    BASIN_AT_EXIT(basin_membrane_free) basin_membrane m = {0};
+    BASIN_TRY(basin_membrane_new(&m, width, width, &error));
+    BASIN_SCRATCH(float, known, width *width *C, "a picture", &error);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int64_t i = 0; i < tokens * values; i++) {
+            int64_t n = i / values, c = i / (side * side) % C, k = i % (side * side);
+            int64_t at = (n / across * side + k / side) * width + n % across * side + k % side;
+            if (replaced[n] == 0) known[at * C + c] = patches[i];
+            if (replaced[n] > 0 && pass) patches[i] = known[at * C + c];
+            m.free[at] = replaced[n] > 0;
+        }
+        basin_ties ties = {.known = known, .stride = C};
+        if (!pass) BASIN_TRY(basin_membrane_add(known, &m, &ties, (int)C, &error));
+    }
+    return BASIN_OK;
+}
+
 /* All steps from patches [N, P], of which those that are 1 in `replaced` are missing. `gamma`
  * replaces the file's unless it is 0; `terms` are bits: attention, memories. energy [steps + 1, 2].
  */
-EXPORT int explorer_picture_descend(double *energy, const float *patches, const float *replaced,
+EXPORT int explorer_picture_descend(double *energy, float *patches, const float *replaced,
                                     int steps, double alpha, double gamma, int terms) {
     int failed = 0;
     basin_descent *descent = NULL;
@@ -453,6 +493,9 @@ EXPORT int explorer_picture_descend(double *energy, const float *patches, const 
     basin_tensor scalar = basin_tensor_borrow(&factor, BASIN_F64, BASIN_SCALAR);
     basin_tensor first = basin_tensor_borrow(x, BASIN_F32, shape);
     TRY(basin_store_write(store, "gamma", &scalar, &error));
+    if (picture.hole_w) TRY(guess_hole(patches, replaced));
+    if (picture.hole_w) TRY(write_floats(picture.decode, picture.patches, patches));
+    if (picture.hole_w) TRY(write_floats(picture.decode, picture.replaced, replaced));
     TRY(write_floats(picture.encode, picture.patches, patches));
     TRY(write_floats(picture.encode, picture.replaced, replaced));
     TRY(basin_plan_run(picture.encode, &error));

@@ -151,7 +151,7 @@ const calls = {
     await place("/picture", file);
     const patch = c.patch * c.patch * c.channels;
     const tokens = (c.size / c.patch) ** 2;
-    const failed = engine._explorer_picture_open(m.text("/picture"), tokens, patch, c.dim, c.heads, c.head_dim, c.memories);
+    const failed = engine._explorer_picture_open(m.text("/picture"), tokens, patch, c.channels, c.dim, c.heads, c.head_dim, c.memories);
     engine.FS.unlink("/picture");
     check(failed);
     calls.sizes = { tokens, patch, heads: c.heads, memories: c.memories };

@@ -738,7 +738,7 @@ tests["the site's copy loads the model of photographs on demand, and completes a
   const put = (value) => `${level}; const m = d.createImageData(224, 224); for (let y = 0; y < 224; y++) for (let x = 0; x < 224; x++) { const missing = p.missing[Math.floor(y / 16) * n + Math.floor(x / 16)]; for (let k = 0; k < 3; k++) m.data[4 * (224 * y + x) + k] = ${value}; m.data[4 * (224 * y + x) + 3] = 255; } d.putImageData(m, 0, 0)`;
   writeFileSync(join(work, "scene.png"), await shot(put("level(p.pixels, y, x, k)")));
   writeFileSync(join(work, "hole.png"), await shot(put("missing ? 255 : 0")));
-  run("image", "complete", withoutHoles(join(root, "models/photos.safetensors")), join(work, "scene.png"), "--mask", join(work, "hole.png"), "--plain", "-o", work);
+  run("image", "complete", join(root, "models/photos.safetensors"), join(work, "scene.png"), "--mask", join(work, "hole.png"), "--plain", "-o", work);
   const theirs = readFileSync(join(work, "scene.completed.png")).toString("base64");
   const apart = await see(`(async () => { const p = explorer.picture, n = 14, b = await createImageBitmap(new Blob([Uint8Array.from(atob("${theirs}"), (c) => c.charCodeAt(0))])), c = new OffscreenCanvas(224, 224), d = c.getContext("2d"); d.drawImage(b, 0, 0); const data = d.getImageData(0, 0, 224, 224).data; ${level}; let most = 0; for (let y = 0; y < 224; y++) for (let x = 0; x < 224; x++) if (p.missing[Math.floor(y / 16) * n + Math.floor(x / 16)]) for (let k = 0; k < 3; k++) most = Math.max(most, Math.abs(Math.max(0, Math.min(255, level(p.fall.frames.at(-1), y, x, k))) - data[4 * (224 * y + x) + k])); return most; })()`);
   assert(apart <= 2, `${apart} levels from the program's picture`);
@@ -749,27 +749,6 @@ tests["the site's copy loads the model of photographs on demand, and completes a
   }
   server.close();
 };
-
-/** The model without its decoder of holes, which the page does not use: all begins as MASK. */
-function withoutHoles(path) {
-  const file = readFileSync(path), begin = 8 + Number(file.readBigUInt64LE(0)), header = {}, data = [];
-  let size = 0;
-  for (const [name, tensor] of Object.entries(JSON.parse(file.subarray(8, begin)))) {
-    if (/^hole_/.test(name)) continue;
-    header[name] = tensor;
-    if (name === "__metadata__") delete tensor["basin.digests"];
-    else {
-      const [from, to] = tensor.data_offsets;
-      tensor.data_offsets = [size, (size += to - from)];
-      data.push(file.subarray(begin + from, begin + to));
-    }
-  }
-  const text = Buffer.from(JSON.stringify(header)), length = Buffer.alloc(8);
-  length.writeBigUInt64LE(BigInt(text.length));
-  const to = join(work, "photos.safetensors");
-  writeFileSync(to, Buffer.concat([length, text, ...data]));
-  return to;
-}
 
 /** The program's completion of the same picture with the same hole, in grey levels of the hole. */
 async function comparePicture(pixels, missing, frame) {
