@@ -301,6 +301,26 @@ TEST(patches_go_on_in_a_hole) {
     basin_picture_free(&mask);
 }
 
+/* Texture around a hole that is darker on the one side takes the colours of the start, which no
+ * pattern has: patterns are shifted. */
+TEST(patterns_are_shifted_to_the_start) {
+    enum { LOW = 39, HIGH = 63, SHIFT = 8 };
+    BASIN_AT_EXIT(basin_picture_free) basin_picture p = {0};
+    BASIN_AT_EXIT(basin_picture_free) basin_picture mask = {0};
+    BASIN_AT_EXIT(basin_hole_free) basin_hole hole;
+    basin_course course = {.steps = 0};
+    double sum = 0;
+    holed(&p, &mask, LOW, HIGH);
+    for (int i = 0; i < SIZE * SIZE; i++)
+        memset(p.pixel + 3 * i, mask.pixel[i] ? 100 + SHIFT : 92 + i % SIZE / 2 % 2 * 16, 3);
+    basin_image_complete_options how = {.mask = &mask};
+    assert_ok(basin_hole_make(&hole, &p, 4, &how, 0, &failure));
+    assert_ok(basin_memory_fill(&p, &hole, 1, NULL, &course, &failure));
+    for (int y = LOW + 8; y < HIGH - 8; y++)
+        for (int x = LOW + 8; x < HIGH - 8; x++) sum += p.pixel[3 * (y * SIZE + x)];
+    assert_in_range((int64_t)(sum / 64), 100 + SHIFT / 3, 100 + SHIFT);
+}
+
 static bool stop_at_once(void *context) { return ++*(int *)context > 1; }
 
 /* A watcher stops the model's windows, and the memory, also within a step: there are nine. */
@@ -322,8 +342,8 @@ TEST(completion_can_be_interrupted) {
     }
 }
 
-/* Something that looks like nothing at the rim is not retrieved, however well it fits the start. */
-/* A decoder of holes begins with zeros, so that its picture is the guess, the membrane. */
+/* A decoder of holes begins with zeros, so that its picture is the guess, the membrane. What it
+ * changes stays within the range of what is known around the hole. */
 TEST(a_model_with_a_decoder_of_holes_changes_the_membrane) {
     BASIN_AT_EXIT(bench_close) bench b;
     int64_t outside;
@@ -341,12 +361,37 @@ TEST(a_model_with_a_decoder_of_holes_changes_the_membrane) {
     assert_ok(basin_store_get(&shift, b.model->store, "hole_b", &failure));
     for (int64_t i = 0; i < basin_shape_count(shift.shape); i++) ((float *)shift.data)[i] = 0.1F;
     assert_ok(basin_store_write(b.model->store, "hole_b", &shift, &failure));
+    done = complete(&b, &spec); /* all around is 90 */
+    assert_int_equal(differ(&outside, &done.completed, &b.picture, spec.rectangle), 0);
+    basin_image_complete_result_free(&done);
+    b.picture.pixel[(4 * 30 + 3) * 3] = 200; /* near the hole, of red only */
     done = complete(&b, &spec);
     int64_t at = (10 * 30 + 9) * 3; /* 0.1 deviations of 0.25, less what the rim corrects */
     assert_in_range(done.completed.pixel[at] - b.picture.pixel[at], 1, 7);
+    assert_int_equal(done.completed.pixel[at + 1], 90);
     basin_image_complete_result_free(&done);
 }
 
+/* In an enlarged window pixels at the edge of a hidden patch mix with the patch beside it: with
+ * what is known there, not with what the other decoder makes of it. */
+TEST(shown_patches_are_what_is_known) {
+    BASIN_AT_EXIT(bench_close) bench b;
+    bench_open(&b, 3, SIZE, SIZE);
+    basin_image_settings s = b.model->settings;
+    basin_image_close(b.model);
+    s.holes_apart = true;
+    assert_ok(basin_image_model_new(&b.model, &s, b.backend, &failure));
+    memset(b.picture.pixel, 30, 3 * SIZE * SIZE);
+    memset(b.picture.pixel + 3 * (29 * SIZE + 29), 255, 3); /* the range of guesses */
+    basin_image_complete_options spec = {.rectangle = {32, 32, 30, 30}, .smooth = true};
+    basin_image_complete_result done = complete(&b, &spec);
+    for (int y = 32; y < 62; y++)
+        for (int x = 32; x < 62; x++)
+            assert_in_range(done.completed.pixel[3 * (y * SIZE + x)], 29, y + x < 72 ? 60 : 34);
+    basin_image_complete_result_free(&done);
+}
+
+/* Something that looks like nothing at the rim is not retrieved, however well it fits the start. */
 TEST(what_is_far_from_the_rim_is_not_retrieved) {
     enum { LOW = 39, HIGH = 63, FOREIGN = 20 };
     basin_picture p = {0}, mask = {0};

@@ -75,12 +75,45 @@ static basin_status run_windows(basin_guessing *g, filling *f, const basin_windo
         for (int64_t i = 0; i < n; i++)
             BASIN_TRY(basin_window_to_patches(patches + i * size, hidden + i * N, g, &w[i], error));
         BASIN_TRY(basin_image_runner_run(runner, output, patches, hidden, n, error));
+        for (int64_t k = 0; k < n * size; k++) /* what is shown is known */
+            if (hidden[k * N / size] == BASIN_PATCH_SHOWN) output[k] = patches[k];
         for (int64_t i = 0; i < n; i++)
             BASIN_TRY(basin_guess_add(g, &w[i], hidden + i * N, output + i * size, error));
         basin_watch_progress(f->how->watch, "completing", 500 * (first + n) / count, 1000, NAN,
                              "parts");
     }
     f->result->windows = count;
+    return BASIN_OK;
+}
+
+/* Guesses of a part stay within the range of what is known around it, as a membrane does: what is
+ * missing in pure white is white. */
+static basin_status keep_range(filling *f, basin_error *error) {
+    const basin_area *all = &f->hole.box;
+    int64_t area = all->height * all->width, margin = f->model->settings.patch, deepest;
+    int channels = f->result->completed.channels;
+    BASIN_SCRATCH(uint8_t, mark, area, "a completion", error);
+    BASIN_SCRATCH_RAW(int64_t, stack, area, "a completion", error);
+    for (int64_t first = 0; first < area; first++) {
+        if (mark[first] || !f->hole.depth[first]) continue;
+        basin_area part = basin_hole_part(mark, stack, &f->hole, first, &deepest);
+        int64_t top = basin_int_max(part.top - all->top - margin, 0);
+        int64_t left = basin_int_max(part.left - all->left - margin, 0);
+        int64_t bottom = basin_int_min(part.top - all->top + part.height + margin, all->height);
+        int64_t right = basin_int_min(part.left - all->left + part.width + margin, all->width);
+        for (int c = 0; c < channels; c++) {
+            float low = INFINITY, high = -INFINITY;
+            for (int pass = 0; pass < 2; pass++)
+                for (int64_t k = 0; k < (bottom - top) * (right - left); k++) {
+                    int64_t i = (top + k / (right - left)) * all->width + left + k % (right - left);
+                    float *v = f->value + i * channels + c;
+                    if (!f->hole.depth[i])
+                        low = fminf(low, *v), high = fmaxf(high, *v);
+                    else if (pass)
+                        *v = fminf(fmaxf(*v, low), high);
+                }
+        }
+    }
     return BASIN_OK;
 }
 
@@ -110,6 +143,7 @@ static basin_status ask_model(filling *f, basin_error *error) {
     if (!f->how->plain) BASIN_TRY(add_membrane(g.sum, f, &ties, 1 / (fade * fade), error));
     for (int64_t k = 0; k < cells; k++)
         if (f->hole.depth[k / p->channels]) f->value[k] += (float)share * (g.sum[k] - f->value[k]);
+    if (!f->how->plain) BASIN_TRY(keep_range(f, error));
     write_values(f);
     return BASIN_OK;
 }

@@ -1,22 +1,24 @@
 /* The picture as a memory of itself; see complete.h. A hole descends, level by level, on
  *
  *     E(x) = sum over patches p of c_p (-1 / beta) log sum over stored q exp(-beta d(p, q))
- *     d(p, q) = mean |x_p - x_q|^2 + 9 |t_p - t_q|^2 + |m_p - m_q|^2
+ *     d(p, q) = mean |x_p - x_q - s|^2 + 9 |t_p - t_q|^2 + |m_p - m_q - s|^2
  *
  * p: 7 x 7 patches that hold something missing; q: those that are known, the stored patterns; c_p:
  * confidence, which falls with the depth; t: how rough the surroundings are, mean |gx| and |gy|
- * over 15 x 15 pixels; m: their mean colour, in the hole the trained model's. Known pixels are
- * clamped. A step attends over the patterns and moves each missing pixel to the minimum for that
- * attention, the mean of what is retrieved for the patches around it. On the coarsest grid all
- * patterns are attended to and beta rises; on finer ones it is infinite, one pattern is left, and
- * PatchMatch (Barnes 2009) looks for it. In the end each pixel is the one pattern's with the
- * largest c_p, with a smooth correction by the known pixels at the rim. */
+ * over 15 x 15 pixels; m: their mean colour, in the hole the trained model's; s: m_p - m_q, at most
+ * 12 levels of 255, on the finest grid 6: so far patterns are shifted to the model's colours. Known
+ * pixels are clamped. A step attends over the patterns and moves each missing pixel to the minimum
+ * for that attention, the mean of what is retrieved, x_q + s, for the patches around it. On the
+ * coarsest grid all patterns are attended to and beta rises; on finer ones it is infinite, one
+ * pattern is left, and PatchMatch (Barnes 2009) looks for it. In the end each pixel is the one
+ * pattern's with the largest c_p, with a smooth correction by the known pixels at the rim. */
 #include "base/sort.h"
 #include "basin/random.h"
 #include "tasks/pictures/complete/complete.h"
 
 enum { HALF = 3, SIDE = 2 * HALF + 1, PATCH = SIDE * SIDE, LANES = 4, FEATURES = 8 };
 enum { TEXTURE = 0, TEXTURES = 2, MEAN = TEXTURES, USED = 5 }; /* places of features */
+enum { VOTE = LANES + TEXTURES + 1 }; /* sums of what was retrieved, and of its weights */
 enum { LEVELS = 10 };
 
 static const char what[] = "the memory of a picture";
@@ -24,8 +26,8 @@ static const char what[] = "the memory of a picture";
 /* The surroundings of a hole in pixels of 1, 2, 4.. of the picture. */
 typedef struct grid {
     int64_t height, width;
+    float shift;               /* the largest of patterns, in levels of 255 */
     float *colour;             /* [height, width, LANES] the state */
-    float *start;              /* [height, width, LANES] the model's picture */
     float *feature;            /* [height, width, FEATURES] by their weights */
     float *depth;              /* [height, width] */
     uint8_t *missing, *stored; /* [height, width]; the centre of a pattern */
@@ -37,17 +39,17 @@ typedef struct grid {
 } grid;
 
 static void grid_free(grid *g) {
-    BASIN_FREE(g->colour, g->start, g->feature, g->depth, g->missing, g->stored, g->at, g->apart,
-               g->weight, g->target, g->source);
+    BASIN_FREE(g->colour, g->feature, g->depth, g->missing, g->stored, g->at, g->apart, g->weight,
+               g->target, g->source);
     *g = (grid){0};
 }
 
 static basin_status grid_new(grid *g, int64_t height, int64_t width, basin_error *error) {
     int64_t n = height * width;
-    float **array[] = {&g->colour, &g->start, &g->feature, &g->depth, &g->apart, &g->weight};
-    const int64_t depth[] = {LANES, LANES, FEATURES, 1, 1, 1};
+    float **array[] = {&g->colour, &g->feature, &g->depth, &g->apart, &g->weight};
+    const int64_t depth[] = {LANES, FEATURES, 1, 1, 1};
     *g = (grid){.height = height, .width = width};
-    for (int i = 0; i < 6; i++) BASIN_TRY(BASIN_NEW(array[i], n * depth[i], what, error));
+    for (int i = 0; i < 5; i++) BASIN_TRY(BASIN_NEW(array[i], n * depth[i], what, error));
     BASIN_TRY(BASIN_NEW(&g->missing, n, what, error));
     BASIN_TRY(BASIN_NEW(&g->stored, n, what, error));
     BASIN_TRY(BASIN_NEW_RAW(&g->at, n, what, error));
@@ -119,7 +121,7 @@ static basin_status find_features(grid *g, basin_error *error) {
     for (int64_t t = 0; t < TEXTURES; t++) BASIN_TRY(find_texture(g, t, error));
     for (int64_t c = 0; c < 3; c++) {
         for (int64_t i = 0; i < n; i++)
-            g->feature[i * FEATURES + MEAN + c] = g->start[i * LANES + c];
+            g->feature[i * FEATURES + MEAN + c] = g->colour[i * LANES + c];
         BASIN_TRY(box_mean(g, MEAN + c, all, error));
     }
     return BASIN_OK;
@@ -145,8 +147,7 @@ static basin_status cut(grid *g, basin_area *area, const basin_picture *p, const
         g->depth[i] = (float)basin_hole_depth(hole, y, x);
         g->missing[i] = g->depth[i] > 0;
         for (int c = 0; c < 3; c++)
-            g->start[i * LANES + c] = g->colour[i * LANES + c] =
-                p->pixel[(y * p->width + x) * p->channels + c % p->channels];
+            g->colour[i * LANES + c] = p->pixel[(y * p->width + x) * p->channels + c % p->channels];
     }
     return find_features(g, error);
 }
@@ -158,11 +159,11 @@ static basin_status halve(grid *to, const grid *from, basin_error *error) {
         at += k % 4 / 2 * from->width + k % 2;
         to->missing[i] |= from->missing[at];
         to->depth[i] += from->depth[at] / 8;
-        for (int c = 0; c < LANES; c++) to->start[i * LANES + c] += from->start[at * LANES + c] / 4;
+        for (int c = 0; c < LANES; c++)
+            to->colour[i * LANES + c] += from->colour[at * LANES + c] / 4;
         for (int c = 0; c < FEATURES; c++)
             to->feature[i * FEATURES + c] += from->feature[at * FEATURES + c] / 4;
     }
-    memcpy(to->colour, to->start, (size_t)(to->height * to->width * LANES) * sizeof *to->colour);
     return BASIN_OK;
 }
 
@@ -209,43 +210,47 @@ static basin_status find_patches(grid *g, double by, basin_error *error) {
 
 /* ---- attention ---- */
 
+/* How far pattern q is shifted for the patch p; what its mean colour is then apart. */
+static float find_shift(float shift[LANES], const grid *g, int64_t p, int64_t q) {
+    const float *f = g->feature + MEAN;
+    float left = 0;
+    for (int c = 0; c < LANES; c++) {
+        float e = f[p * FEATURES + c] - f[q * FEATURES + c];
+        shift[c] = fminf(fmaxf(e, -g->shift), g->shift);
+        left += (e - shift[c]) * (e - shift[c]);
+    }
+    return left;
+}
+
 /* d(p, q); infinite where it is found to be above the limit. */
 static float apart(const grid *g, int64_t p, int64_t q, float limit) {
-    float s[LANES] = {0},
-          sum = square_apart(g->feature + p * FEATURES, g->feature + q * FEATURES, USED);
+    float s[LANES] = {0}, shift[LANES], sum = find_shift(shift, g, p, q);
+    sum += square_apart(g->feature + p * FEATURES, g->feature + q * FEATURES, TEXTURES);
     for (int64_t r = -HALF; r <= HALF; r++) {
         const float *a = g->colour + (p + r * g->width - HALF) * LANES;
         const float *b = g->colour + (q + r * g->width - HALF) * LANES;
         if (sum + (s[0] + s[1] + s[2]) / PATCH > limit) return INFINITY;
         for (int k = 0; k < SIDE * LANES; k += LANES)
-            for (int c = 0; c < LANES; c++) s[c] += (a[k + c] - b[k + c]) * (a[k + c] - b[k + c]);
+            for (int c = 0; c < LANES; c++) {
+                float e = a[k + c] - b[k + c] - shift[c];
+                s[c] += e * e;
+            }
     }
     return sum + (s[0] + s[1] + s[2]) / PATCH;
 }
 
-/* Sums of what was retrieved, by pixel. */
-typedef struct votes {
-    float *sum;   /* [height, width, LANES + TEXTURES] */
-    float *total; /* [height, width] of weights */
-} votes;
-
-static void votes_free(votes *v) { BASIN_FREE(v->sum, v->total); }
-
-static basin_status votes_new(votes *v, const grid *g, basin_error *error) {
-    int64_t n = g->height * g->width;
-    BASIN_TRY(BASIN_NEW(&v->sum, n * (LANES + TEXTURES), what, error));
-    return BASIN_NEW(&v->total, n, what, error);
-}
-
 /* Pattern q, by a weight, votes for the patch p. */
-static void add_vote(votes *v, const grid *g, int64_t p, int64_t q, float weight) {
+static void add_vote(float *votes, const grid *g, int64_t p, int64_t q, float weight) {
+    float shift[LANES];
+    find_shift(shift, g, p, q);
     for (int64_t k = 0; k < PATCH; k++) {
         int64_t by = (k / SIDE - HALF) * g->width + k % SIDE - HALF;
-        float *to = v->sum + (p + by) * (LANES + TEXTURES);
-        for (int c = 0; c < LANES; c++) to[c] += weight * g->colour[(q + by) * LANES + c];
+        float *to = votes + (p + by) * VOTE;
+        for (int c = 0; c < LANES; c++)
+            to[c] += weight * (g->colour[(q + by) * LANES + c] + shift[c]);
         for (int c = 0; c < TEXTURES; c++)
             to[LANES + c] += weight * g->feature[(q + by) * FEATURES + TEXTURE + c];
-        v->total[p + by] += weight;
+        to[VOTE - 1] += weight;
     }
 }
 
@@ -257,8 +262,8 @@ static basin_status check_stop(const basin_watch *watch, int64_t patch, basin_er
 }
 
 /* Attention over the patterns at a finite beta, of which at most PATTERNS are taken; the energy. */
-static basin_status attend(votes *v, double *energy, grid *g, double beta, const basin_watch *watch,
-                           basin_error *error) {
+static basin_status attend(float *votes, double *energy, grid *g, double beta,
+                           const basin_watch *watch, basin_error *error) {
     enum { PATTERNS = 600 };
     const double negligible = 1e-3;
     int64_t step = g->sources / PATTERNS + 1;
@@ -276,54 +281,57 @@ static basin_status attend(votes *v, double *energy, grid *g, double beta, const
         *energy += (double)g->weight[p] * ((double)d[best] - log(sum) / beta);
         for (int64_t j = 0; j < g->sources; j += step) {
             double a = exp(beta * (double)(d[best] - d[j])) / sum;
-            if (a > negligible) add_vote(v, g, p, g->source[j], g->weight[p] * (float)a);
+            if (a > negligible) add_vote(votes, g, p, g->source[j], g->weight[p] * (float)a);
         }
     }
     return BASIN_OK;
 }
 
-static void try_pattern(grid *g, int64_t p, int64_t q) {
+/* `favour`: the pattern is taken unless the present one is nearer by that factor. */
+static void try_pattern(grid *g, int64_t p, int64_t q, float favour) {
     if (q < 0 || q >= g->height * g->width || !g->stored[q] || q == g->at[p]) return;
-    float d = apart(g, p, q, g->apart[p]);
-    if (d < g->apart[p]) g->apart[p] = d, g->at[p] = (int32_t)q;
+    float limit = favour * g->apart[p], d = apart(g, p, q, limit);
+    if (d < limit) g->apart[p] = d, g->at[p] = (int32_t)q;
 }
 
-/* The nearest pattern, beta infinite: a pass of PatchMatch, from the upper left or back. */
+/* The nearest pattern, beta infinite: a pass of PatchMatch, from the upper left or back. Patterns
+ * that go on with a neighbour's are favoured: whole pieces are retrieved, with fewer seams. */
 static basin_status search(grid *g, bool back, basin_random *random, const basin_watch *watch,
                            basin_error *error) {
+    const float favour = 1.15F;
     int64_t w = g->width, step = back ? -1 : 1;
     for (int64_t k = 0; k < g->targets; k++) {
         int64_t p = g->target[back ? g->targets - 1 - k : k];
         BASIN_TRY(check_stop(watch, k, error));
-        if (g->at[p - step] >= 0) try_pattern(g, p, g->at[p - step] + step);
-        if (g->at[p - step * w] >= 0) try_pattern(g, p, g->at[p - step * w] + step * w);
+        if (g->at[p - step] >= 0) try_pattern(g, p, g->at[p - step] + step, favour);
+        if (g->at[p - step * w] >= 0) try_pattern(g, p, g->at[p - step * w] + step * w, favour);
         for (int64_t reach = basin_int_max(g->height, w); reach > 0; reach /= 2) {
             uint64_t word = basin_random_next(random), span = (uint64_t)(2 * reach + 1);
             int64_t y = g->at[p] / w + (int64_t)((word & 0xffff) * span >> 16) - reach;
             int64_t x = g->at[p] % w + (int64_t)((word >> 16) * span >> 16) - reach;
-            if (y >= 0 && x >= 0 && y < g->height && x < w) try_pattern(g, p, y * w + x);
+            if (y >= 0 && x >= 0 && y < g->height && x < w) try_pattern(g, p, y * w + x, 1);
         }
     }
     return BASIN_OK;
 }
 
 /* Votes of the patterns retrieved; the energy. */
-static void retrieve(votes *v, double *energy, const grid *g) {
+static void retrieve(float *votes, double *energy, const grid *g) {
     for (int64_t k = 0; k < g->targets; k++) {
         int64_t p = g->target[k];
         *energy += (double)g->weight[p] * (double)g->apart[p];
-        add_vote(v, g, p, g->at[p], g->weight[p]);
+        add_vote(votes, g, p, g->at[p], g->weight[p]);
     }
 }
 
 /* Missing pixels move to the mean of the votes. */
-static void move(grid *g, const votes *v) {
+static void move(grid *g, const float *votes) {
     for (int64_t i = 0; i < g->height * g->width; i++) {
-        const float *sum = v->sum + i * (LANES + TEXTURES);
-        if (!g->missing[i] || v->total[i] <= 0) continue;
-        for (int c = 0; c < LANES; c++) g->colour[i * LANES + c] = sum[c] / v->total[i];
+        const float *sum = votes + i * VOTE;
+        if (!g->missing[i] || sum[VOTE - 1] <= 0) continue;
+        for (int c = 0; c < LANES; c++) g->colour[i * LANES + c] = sum[c] / sum[VOTE - 1];
         for (int c = 0; c < TEXTURES; c++)
-            g->feature[i * FEATURES + TEXTURE + c] = sum[LANES + c] / v->total[i];
+            g->feature[i * FEATURES + TEXTURE + c] = sum[LANES + c] / sum[VOTE - 1];
     }
     for (int64_t k = 0; k < g->targets; k++)
         g->apart[g->target[k]] = apart(g, g->target[k], g->at[g->target[k]], INFINITY);
@@ -332,10 +340,10 @@ static void move(grid *g, const votes *v) {
 /* The energy of a step, per unit of confidence, in its two terms. */
 static void note_energy(basin_course *course, const grid *g, double energy) {
     double model = 0, all = 0;
+    float shift[LANES];
     for (int64_t k = 0; k < g->targets; k++) {
-        int64_t p = g->target[k], q = g->at[p];
-        const float *f = g->feature + MEAN;
-        model += (double)g->weight[p] * (double)square_apart(f + p * FEATURES, f + q * FEATURES, 3);
+        int64_t p = g->target[k];
+        model += (double)g->weight[p] * (double)find_shift(shift, g, p, g->at[p]);
         all += (double)g->weight[p];
     }
     if (course->steps == BASIN_COURSE) return;
@@ -352,9 +360,11 @@ static void take_whole(float *taken /* [height, width, LANES] */, const grid *g,
         int64_t p = g->target[k / PATCH], e = k % PATCH;
         int64_t by = (e / SIDE - HALF) * g->width + e % SIDE - HALF;
         if (g->weight[p] <= best[p + by]) continue;
+        float shift[LANES];
         best[p + by] = g->weight[p];
-        memcpy(taken + (p + by) * LANES, g->colour + (g->at[p] + by) * LANES,
-               LANES * sizeof *taken);
+        find_shift(shift, g, p, g->at[p]);
+        for (int c = 0; c < LANES; c++)
+            taken[(p + by) * LANES + c] = g->colour[(g->at[p] + by) * LANES + c] + shift[c];
     }
 }
 
@@ -362,6 +372,7 @@ static void take_whole(float *taken /* [height, width, LANES] */, const grid *g,
  * retrieved for them, and ends within `length` pixels. */
 static basin_status finish(grid *g, basin_error *error) {
     const double length = 8;
+    const float max = 16; /* more is an edge in another place, not another light */
     int64_t n = g->height * g->width;
     BASIN_SCRATCH_RAW(float, taken, n *LANES, what, error);
     BASIN_SCRATCH(float, best, n, what, error);
@@ -369,8 +380,13 @@ static basin_status finish(grid *g, basin_error *error) {
     BASIN_TRY(membrane_new(&m, g, error));
     memcpy(taken, g->colour, (size_t)(n * LANES) * sizeof *taken);
     take_whole(taken, g, best);
-    for (int64_t i = 0; i < n; i++)
-        if (g->missing[i]) memcpy(g->colour + i * LANES, taken + i * LANES, LANES * sizeof *taken);
+    for (int64_t i = 0; i < n * LANES; i++) {
+        float change = fminf(fmaxf(g->colour[i] - taken[i], -max), max);
+        if (g->missing[i / LANES])
+            g->colour[i] = taken[i];
+        else
+            taken[i] = g->colour[i] - change;
+    }
     m.spring = 1 / (length * length);
     basin_ties ties = {.known = g->colour, .guess = taken, .stride = LANES};
     return basin_membrane_add(g->colour, &m, &ties, 3, error);
@@ -407,18 +423,17 @@ static basin_status run_step(descent *d, int k, int i, int steps, basin_random *
     const double cold = 0.05, hot = 0.002; /* beta, by squared levels of 255 */
     grid *g = &d->grid[k];
     double energy = 0;
-    BASIN_AT_EXIT(votes_free) votes v = {0};
-    BASIN_TRY(votes_new(&v, g, error));
+    BASIN_SCRATCH(float, votes, g->height * g->width * VOTE, what, error);
     if (k == d->levels - 1) {
         double beta = hot * pow(cold / hot, i / (steps - 1.0));
-        BASIN_TRY(attend(&v, &energy, g, beta, d->watch, error));
+        BASIN_TRY(attend(votes, &energy, g, beta, d->watch, error));
     } else {
         for (int pass = 0; pass < 2 && i >= 0; pass++)
             BASIN_TRY(search(g, pass, random, d->watch, error));
-        retrieve(&v, &energy, g);
+        retrieve(votes, &energy, g);
     }
     if (i >= 0) note_energy(d->course, g, energy);
-    if (k > 0 || i < steps - 1) move(g, &v);
+    if (k > 0 || i < steps - 1) move(g, votes);
     double done = (0.25 + 0.75 * (i + 1.0) / steps) / pow(4, k);
     basin_watch_progress(d->watch, "completing", 500 + llrint(500 * done), 1000, NAN, "parts");
     return BASIN_OK;
@@ -430,6 +445,7 @@ static basin_status descend(descent *d, int k, basin_error *error) {
     bool coarsest = k == d->levels - 1;
     int steps = coarsest ? COARSEST : k ? MIDDLE : FINEST;
     basin_random random = basin_random_start(d->seed, (uint64_t)k, 0);
+    g->shift = k ? 12 : 6;
     BASIN_TRY(find_patches(g, (double)(1 << k), error));
     if (!g->sources || !g->targets) return BASIN_OK;
     if (!coarsest) {
