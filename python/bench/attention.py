@@ -159,17 +159,23 @@ def run_torch(o):
 
 def operations_torch(o, torch):
     """Each operation by itself."""
-    from basin.torch import _ops as ops
-
     q, k, a, b = torch_operands(o, torch)
     beta = torch.full((1,), o.width**-0.5, device="cuda")
     w = torch.ones(q.shape[:3], device="cuda")
-    shared = (q, k, beta, None, None, 0, 0)
-    timed(torch, o.reps, {
-        "lse": lambda: ops.lse(*shared),
-        "force": lambda: ops.force(*shared, w, 3),
-        "reverse": lambda: ops.reverse(*shared, w, a, b, 3),
-    }, **sizes(o))  # fmt: skip
+    timed(torch, o.reps, operations_of((q, k, beta, None, None), w, a, b), **sizes(o))
+
+
+def operations_of(operands, w, a, b):
+    """Calls of the operations, heads being entries of the batch."""
+    from basin._engine.eager import ONE_HEAD
+    from basin.torch._ops import attention
+
+    static = ONE_HEAD, 0, 1.0
+    return {
+        "lse": lambda: attention.lse((*static, 1), *operands),
+        "force": lambda: attention.force((*static, 3), *operands, w),
+        "reverse": lambda: attention.reverse((*static, 3), *operands, w, a, b),
+    }
 
 
 def timed(torch, reps, steps, **told):
@@ -199,18 +205,15 @@ def run_calls(o):
     """What the host does for a call, of sizes that take the device no time."""
     import torch
 
-    from basin.torch import _ops as ops
     from basin.torch import attention_lse, energy_attention
 
     o.batch, o.heads, o.tokens = 1, 1, 8
     q, k, a, b = torch_operands(o, torch)
     beta, w = torch.full((1,), 0.1, device="cuda"), torch.ones(q.shape[:3], device="cuda")
-    shared = (q, k, beta, None, None, 0, 0)
     learnt = q.clone().requires_grad_(), k.clone().requires_grad_()
     ways = {
         "q + k": lambda: q + k, "empty": lambda: torch.empty_like(q),
-        "lse": lambda: ops.lse(*shared), "force": lambda: ops.force(*shared, w, 3),
-        "reverse": lambda: ops.reverse(*shared, w, a, b, 3),
+        **operations_of((q, k, beta, None, None), w, a, b),
         "attention_lse, recorded": lambda: attention_lse(*learnt, 0.125),
         "energy_attention, recorded": lambda: energy_attention(*learnt, 0.125),
         "and sum": lambda: energy_attention(*learnt, 0.125).sum(),
@@ -373,19 +376,19 @@ def run_list(o):
 
 def operations_list(o, torch, pairs, width):
     """The operations of such a step by themselves, 2 heads."""
-    from basin.torch import _ops as ops
+    from basin.torch._ops import attention
 
-    beta, w = torch.full((1,), width**-0.5, device="cuda"), torch.ones(1, 2, o.nodes, device="cuda")
+    beta, w = torch.full((2,), width**-0.5, device="cuda"), torch.ones(1, o.nodes, 2, device="cuda")
+    static = 0, len(pairs), 1.0
     for name, dtype in {"f32": torch.float32, "bf16": torch.bfloat16}.items():
-        rows = torch.randn(4, 1, o.nodes, 2, width, device="cuda").to(dtype).transpose(2, 3)
-        q, k, a, b = rows
-        shared = (q, k, beta, None, pairs.packed, len(pairs), 0)
+        q, k, a, b = torch.randn(4, 1, o.nodes, 2, width, device="cuda").to(dtype)
+        operands = q, k, beta, None, pairs.packed, w
+        force = functools.partial(attention.force, (*static, 3), *operands)
+        reverse = functools.partial(attention.reverse, (*static, 3), *operands, a, b)
+        more = functools.partial(attention.reverse, (*static, 15), *operands, a, b)
         timed(torch, o.reps, {
-            "list, force": lambda shared=shared: ops.force(*shared, w, 3),
-            "list, reverse": lambda shared=shared, a=a, b=b: ops.reverse(*shared, w, a, b, 3),
-            "list, reverse, gradients of beta and w": lambda shared=shared, a=a, b=b: ops.reverse(
-                *shared, w, a, b, 15
-            ),
+            "list, force": force, "list, reverse": reverse,
+            "list, reverse, gradients of beta and w": more,
         }, pairs=len(pairs), precision=name)  # fmt: skip
 
 
@@ -463,12 +466,10 @@ def values_steps(o, torch):
     steps = {}
     orders = {"second": second, "jvp": dual, "jvp, torch.func": moved}
     orders |= {"forward": result, "backward": first}
-    own = SDPBackend.MATH  # without FlashAttention, ours computes all orders itself
     for order, step in orders.items():
         steps[order] = {
             "math path": (SDPBackend.MATH, functools.partial(step, usual)),
             "basin": (None, functools.partial(step, attention)),
-            "basin, own kernels": (own, functools.partial(step, attention)),
         }
         if order in ("forward", "backward"):
             steps[order]["flash"] = (SDPBackend.FLASH_ATTENTION, functools.partial(step, usual))

@@ -15,7 +15,7 @@ WANTED = {
 
 
 def test_all_examples_are_known():
-    known = {*WANTED, "ham"}  # which test_ham.py runs beside HAMUX
+    known = {*WANTED, "ham", "jax_block"}  # which test_ham.py and test_jax.py run
     assert {path.stem for path in EXAMPLES.glob("*.py")} == known
 
 

@@ -312,7 +312,7 @@ def test_compile_checkpoint_autocast():
         assert attention(q, k, v).dtype == torch.bfloat16
     assert attention(q.half(), k.half(), v.half()).dtype == torch.float16
     torch.library.opcheck(
-        torch.ops.basin.attention_values.default, (q, k, v, None, None, 0, 0, 0.5),
+        torch.ops.basin.attention_values.default, (q, k, v, None, None, 16, 0, 0.5, 1),
         test_utils=("test_schema", "test_faketensor", "test_autograd_registration"),
     )  # fmt: skip
 

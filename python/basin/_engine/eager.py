@@ -14,11 +14,9 @@ import numpy
 from basin._engine.cuda import check_open
 from basin._engine.library import BasinError, check, ffi, lib, owned
 
-LSE, FORCE, REVERSE = lib.BASIN_EAGER_LSE, lib.BASIN_EAGER_FORCE, lib.BASIN_EAGER_REVERSE
-VALUES, VALUES_REVERSE = lib.BASIN_EAGER_VALUES, lib.BASIN_EAGER_VALUES_REVERSE
-VALUES_SECOND = lib.BASIN_EAGER_VALUES_SECOND
 EXCLUDE_SELF, CAUSAL, TF32 = 1, 2, 4  # flags of an operation
-ONE_HEAD = 8  # of a custom call of XLA's: operands have no axis of heads
+ONE_HEAD = 8  # operands have no axis of heads
+HEADS_FIRST = 16  # with values: tokens are [batch, H, N, Y]
 _ALIGN = 16
 NULL = ffi.NULL
 
@@ -133,10 +131,7 @@ def pattern_of(pairs, kind, framework, exclude_self, queries, keys, flags):
 # ---- jobs ----
 
 DTYPES = {"float64": lib.BASIN_F64, "float32": lib.BASIN_F32, "bfloat16": lib.BASIN_BF16}
-LIST = ("row", "key", "column", "query", "pair")  # the parts of a packed list
 _JOB, _VALUES = ffi.typeof("basin_eager_attention"), ffi.typeof("basin_eager_values")
-# Sizes and flags; all that follows is pointers and sizes of them.
-_HEAD, _VALUES_HEAD = ffi.offsetof(_JOB, "row"), ffi.offsetof(_VALUES, "v")
 # The job as bytes: written by one call, where a struct's fields are set one by one.
 _run = ffi.cast(
     "basin_status (*)(const basin_eager *, basin_eager_operation, const char *, basin_error *)",
@@ -144,72 +139,64 @@ _run = ffi.cast(
 )
 
 
-@functools.lru_cache(maxsize=256)
-def head(dtype, sizes, flags):
-    """How a job begins; sizes are batch, queries, keys, heads, width, pairs."""
-    batch, queries, keys, heads, width, pairs = sizes
-    job = ffi.new(
-        ffi.getctype(_JOB, "*"),
-        {
+def _part(kind, first, fields, names):
+    """How a struct begins, which of the addresses follow from its field `first` on, and what writes
+    them after that; others are NULL."""
+    at, layout = ffi.offsetof(kind, first), "="
+    begin = ffi.buffer(ffi.new(ffi.getctype(kind, "*"), fields))[:at]
+    own = [name for name, _ in kind.fields if name in names]
+    for name in own:
+        offset = ffi.offsetof(kind, name)
+        layout += f"{offset - at}xQ"
+        at = offset + 8
+    return begin, own, struct.Struct(f"{layout}{ffi.sizeof(kind) - at}x").pack
+
+
+class Job:
+    """An operation on memory of one shape, type and pattern. `names` are operands and results that
+    have an address, "pairs" that of a packed list, and "workspace", "workspace_bytes" and "stream";
+    `values` are fields of a basin_eager_values."""
+
+    def __init__(self, operation, sizes, dtype, flags, names, values=None):
+        batch, queries, keys, heads, width, pairs = self._sizes = sizes
+        fields = {
             "dtype": DTYPES[dtype], "batch": batch, "queries": queries, "keys": keys,
             "heads": heads, "head_dim": width, "pairs": pairs,
             "exclude_self": bool(flags & EXCLUDE_SELF), "causal": bool(flags & CAUSAL),
             "tf32": bool(flags & TF32),
-        },
-    )  # fmt: skip
-    return ffi.buffer(job)[:_HEAD]
+        }  # fmt: skip
+        self.operation, self.bytes = operation, {}  # of workspaces
+        names = {*names, *(("values",) if values else ())}
+        self._list = _LIST if "pairs" in names else ()
+        self._values = _part(_VALUES, "v", values, names) if values else None
+        self._job = _part(_JOB, "row", fields, names.difference(["pairs"]).union(self._list))
+
+    def _written(self, at):
+        """The job with addresses by their names, and what it points to."""
+        if self._list:
+            _, queries, keys, _, _, pairs = self._sizes
+            offsets = list_offsets(queries, keys, pairs)[0]
+            at.update(zip(self._list, (at["pairs"] + 4 * offset for offset in offsets)))
+        kept = None
+        if self._values:
+            begin, names, pack = self._values
+            kept = begin + pack(*map(at.__getitem__, names))
+            at["values"] = int(ffi.cast("uintptr_t", ffi.from_buffer(kept)))
+        begin, names, pack = self._job
+        return begin + pack(*map(at.__getitem__, names)), kept
+
+    def workspace(self, eager, at):
+        """Bytes of scratch memory that it takes."""
+        job, _kept = self._written(at)
+        size = ffi.new("size_t *")
+        job = ffi.from_buffer("basin_eager_attention *", job)
+        check(lib.basin_eager_workspace, size, eager, self.operation, job)
+        return size[0]
+
+    def run(self, eager, at):
+        job, _kept = self._written(at)
+        if _run(eager, self.operation, job, NULL):
+            check(_run, eager, self.operation, job)  # once more, for the message
 
 
-@functools.lru_cache(maxsize=256)
-def values_head(dtype, sizes, key_heads, value_width, flags, factor, heads_first, repeats):
-    """How a job with values and its values begin; `repeats` are those of the bias and of its
-    tangent."""
-    values = ffi.new(ffi.getctype(_VALUES, "*"))
-    values.key_heads, values.value_dim, values.factor = key_heads, value_width, factor
-    values.heads_first, (values.bias_repeats, values.abias_repeats) = heads_first, repeats
-    return head(dtype, sizes, flags), ffi.buffer(values)[:_VALUES_HEAD]
-
-
-_OF_JOB = frozenset(name for name, _ in _JOB.fields)
-
-
-def of_job(name):
-    """Whether a field is one of basin_eager_attention, not of its values."""
-    return name in _OF_JOB
-
-
-@functools.cache
-def _packer(names, kind=_JOB, at=_HEAD):
-    """What writes addresses after the head, in the order of the names; others are NULL."""
-    layout = "="
-    for name in names:
-        offset = ffi.offsetof(kind, name)
-        layout += f"{offset - at}xQ"
-        at = offset + 8
-    return struct.Struct(f"{layout}{ffi.sizeof(kind) - at}x").pack
-
-
-def values_of(head, names, addresses):
-    """The bytes of a basin_eager_values, and where they lie."""
-    values = head + _packer(names, _VALUES, _VALUES_HEAD)(*addresses)
-    return values, int(ffi.cast("uintptr_t", ffi.from_buffer(values)))
-
-
-def list_addresses(where, sizes):
-    """Those of LIST, of a packed list that lies there."""
-    _, queries, keys, _, _, pairs = sizes
-    return [where + 4 * at for at in list_offsets(queries, keys, pairs)[0]]
-
-
-def workspace_bytes(eager, operation, head, names, addresses):
-    job = ffi.from_buffer("basin_eager_attention *", head + _packer(names)(*addresses))
-    size = ffi.new("size_t *")
-    check(lib.basin_eager_workspace, size, eager, operation, job)
-    return size[0]
-
-
-def run(eager, operation, head, names, addresses):
-    """The names are fields of basin_eager_attention in its order, each with an address."""
-    job = head + _packer(names)(*addresses)
-    if _run(eager, operation, job, NULL):
-        check(_run, eager, operation, job)  # once more, for the message
+_LIST = ("row", "key", "column", "query", "pair")  # the parts of a packed list

@@ -23,11 +23,10 @@ except ImportError as missing:
     raise ImportError("basin.jax needs JAX 0.5 or later: pip install jax") from missing
 
 from basin.jax._attention import Pairs, attention_force, attention_lse, energy_attention
-from basin.jax._block import energy_block, energy_block_init, energy_block_value
 from basin.jax._energy import export_checks, function
 from basin.jax._values import attention
 
 __all__ = [
-    "Pairs", "attention", "attention_force", "attention_lse", "energy_attention", "energy_block",
-    "energy_block_init", "energy_block_value", "export_checks", "function",
+    "Pairs", "attention", "attention_force", "attention_lse", "energy_attention", "export_checks",
+    "function",
 ]  # fmt: skip

@@ -1,10 +1,5 @@
-"""Any energy of Basin's as operations of JAX.
-
-One primitive runs a program (basin._programs). With a batch, its results have one more axis in
-front, and so have the operands that `batched` names. The derivative of a program along tangents
-("j") and the one back from cotangents ("v") are programs, and each is the other's transpose; so
-there are forward and reverse mode in any order.
-"""
+"""Any energy of Basin's as operations of JAX: one operation runs a program (basin._programs), whose
+derivatives along tangents ("j") and back from cotangents ("v") are programs."""
 
 from __future__ import annotations
 
@@ -15,8 +10,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
 
 from basin._engine import programs as _programs
 from basin._engine.library import BasinError, ffi, lib
@@ -25,55 +18,24 @@ from basin._engine.trees import unflatten
 from basin.energies import Energy
 from basin.functions import Function
 from basin.jax._ops import _capsule
-from basin.jax._primitives import is_zero, merged, summed
+from basin.jax._primitives import operation
 
 _TARGET = "basin_plan"
-_program = Primitive("basin_program")
-_program.multiple_results = True
 
 
-def _bind(operands, key, size=None, batched=None):
-    batched = (size is not None,) * len(operands) if batched is None else tuple(batched)
-    return _program.bind(*operands, key=key, size=size, batched=batched)
+def _shapes(key, *operands):
+    program = _programs.find(key, tuple(x.shape for x in operands))
+    return [jax.ShapeDtypeStruct(shape, operands[0].dtype) for shape in program.outputs]
 
 
-# ---- values ----
-
-
-def _shapes(operands, batched):
-    return tuple(x.shape[1:] if b else x.shape for x, b in zip(operands, batched))
-
-
-def _results(operands, key, size, batched):
-    program = _programs.find(key, _shapes(operands, batched))
-    front = () if size is None else (size,)
-    return [(*front, *shape) for shape in program.outputs]
-
-
-@_program.def_abstract_eval
-def _abstract(*operands, key, size, batched):
-    dtype = operands[0].dtype
-    results = _results(operands, key, size, batched)
-    return [jax.core.ShapedArray(shape, dtype) for shape in results]
-
-
-@functools.lru_cache(maxsize=1024)
-def _jitted(key, size, batched):
-    return jax.jit(lambda *operands: _bind(operands, key, size, batched))
-
-
-@_program.def_impl
-def _compute(*operands, key, size, batched):
-    with jax.disable_jit(False):  # or it would come here again
-        return _jitted(key, size, batched)(*operands)
-
-
-def _lowered(platform, *operands, key, size, batched):
-    dtype = operands[0].dtype
+def _lowered(platform, *operands, static, size, batched, there):
+    key, dtype = static, operands[0].dtype
     if platform == "cuda" and dtype == jnp.float64:
         raise BasinError("float64 on cuda; expected float32 or a narrower type, or float64 on cpu")
     backend = "ref" if dtype == jnp.float64 else platform
-    results, own = _results(operands, key, size, batched), _shapes(operands, batched)
+    own = tuple(x.shape[1:] if b else x.shape for x, b in zip(operands, batched))
+    front = () if size is None else (size,)
+    results = [(*front, *shape) for shape in _programs.find(key, own).outputs]
     together = None
     if size:
         together = _programs.batched(key, own, _programs.mask(batched), size)
@@ -84,75 +46,19 @@ def _lowered(platform, *operands, key, size, batched):
     return jax.ffi.ffi_call(_TARGET, shapes)(*operands, plan=name)
 
 
-for _platform in ("cpu", "cuda"):
-    _lower = mlir.lower_fun(functools.partial(_lowered, _platform), multiple_results=True)
-    mlir.register_lowering(_program, _lower, platform=_platform)
+def _jvp(key, operands, tangents):
+    moved = _programs.mask([t is not None for t in tangents])
+    return _call(f"{key}|j{moved}", *operands, *(t for t in tangents if t is not None))
 
 
-# ---- derivatives ----
+def _vjp(key, operands, cotangents, needs):
+    given = _programs.mask([c is not None for c in cotangents])
+    back = f"{key}|v{given}.{_programs.mask(needs)}"
+    found = iter(_call(back, *operands, *(c for c in cotangents if c is not None)))
+    return [next(found) if need else None for need in needs]
 
 
-def _derive(key, how):
-    return f"{key}|{how}"
-
-
-def _moved(operands, tangents, key, size, batched):
-    there = [not is_zero(t) for t in tangents]
-    more = [t for t, b in zip(tangents, there) if b]
-    own = [b for b, t in zip(batched, there) if t]
-    how = f"j{_programs.mask(there)}"
-    return _bind([*operands, *more], _derive(key, how), size, [*batched, *own])
-
-
-def _jvp(operands, tangents, key, size, batched):
-    made = _bind(operands, key, size, batched)
-    if all(is_zero(t) for t in tangents):
-        return made, [ad.Zero.from_primal_value(x) for x in made]
-    return made, _moved(operands, tangents, key, size, batched)
-
-
-ad.primitive_jvps[_program] = _jvp
-
-
-def _transpose(cotangents, *operands, key, size, batched):
-    """Of a derivative with respect to what it is linear in: its tangents or cotangents."""
-    base, _, how = key.rpartition("|")
-    masks = [int(mask) for mask in how[1:].split(".")]
-    linear = _programs.bits(masks[0], 64)  # the inputs or outputs of the base that follow
-    count = len(operands) - len(linear)
-    requested = [ad.is_undefined_primal(x) for x in operands]
-    asked = [i for i, b in zip(linear, requested[count:]) if b]
-    there = [not is_zero(c) for c in cotangents]
-    if not any(there):
-        return [ad.Zero(x.aval) if b else None for x, b in zip(operands, requested)]
-    more = [c for c, b in zip(cotangents, there) if b]
-    if how[0] == "j":
-        back = f"v{_programs.mask(there)}.{sum(1 << i for i in asked)}"
-        found = iter(_through([*operands[:count], *more], base, back, size, batched[:count]))
-        made = [next(found) if b else None for b in requested]
-    else:
-        inputs = [i for i, b in zip(_programs.bits(masks[1], 64), there) if b]
-        along = f"j{sum(1 << i for i in inputs)}"
-        found = _through([*operands[:count], *more], base, along, size, batched[:count])
-        made = [None] * count + [found[i] if b else None for i, b in zip(linear, requested[count:])]
-    return summed(made, size, batched)
-
-
-def _through(operands, base, how, size, batched):
-    batched = [*batched, *[size is not None] * (len(operands) - len(batched))]
-    return _bind(operands, _derive(base, how), size, batched)
-
-
-ad.primitive_transposes[_program] = _transpose
-
-
-def _batch(operands, axes, key, size, batched):
-    operands, size, batched, back = merged(operands, axes, size, batched)
-    made = [back(x) for x in _bind(operands, key, size, batched)]
-    return made, [0] * len(made)
-
-
-batching.primitive_batchers[_program] = _batch
+_call = operation("basin_program", _shapes, None, _jvp, _vjp, lower=_lowered)
 
 
 # ---- plans by name, for the handler ----
@@ -283,7 +189,7 @@ class Quantity(_programs.Quantity):
                     f"{name} of shape {x.shape}, expected known lengths: export one each"
                 )
         program = _programs.find(key, tuple(x.shape for x in operands))
-        made = _bind(operands, key)
+        made = _call(key, *operands)
         if not source.is_energy:
             return unflatten(program.structure, iter(made))
         own = getattr(leaves[0], "dtype", dtype)

@@ -56,9 +56,10 @@ def _batch_rule(bind):
     return batch
 
 
-def _primitive(name, function, shapes):
+def _primitive(name, function, shapes, lower=None):
     """A primitive that computes function(operands, **options) for each entry of a batch; shapes(
-    operands, **options) are those of its results."""
+    operands, **options) are those of its results. lower(platform, *operands, **options), where it
+    is given, computes all of a batch."""
     primitive = Primitive(name)
     primitive.multiple_results = True
 
@@ -85,7 +86,10 @@ def _primitive(name, function, shapes):
 
     primitive.def_impl(compute)
     primitive.def_abstract_eval(abstract)
-    mlir.register_lowering(primitive, mlir.lower_fun(whole, multiple_results=True))
+    ways = {platform: functools.partial(lower, platform) for platform in ("cpu", "cuda") if lower}
+    for platform, way in ways.items() or ((None, whole),):
+        lowered = mlir.lower_fun(way, multiple_results=True)
+        mlir.register_lowering(primitive, lowered, platform=platform)
     batching.primitive_batchers[primitive] = _batch_rule(primitive.bind)
     return primitive, whole
 
@@ -138,14 +142,15 @@ def _split(joint, primitive, linear):
     partial_eval.partial_eval_jaxpr_custom_rules[joint] = of_equation
 
 
-def operation(name, shapes, compute, jvp, vjp, both=None):
+def operation(name, shapes, compute, jvp, vjp, both=None, lower=None):
     """A function call(static, *operands) with derivatives: a list of results.
 
     Operands and results may be None, which is nothing. shapes(static, *operands) are those of the
     results. compute(static, *operands) is the results, jvp(static, operands, tangents) their
     tangents, vjp(static, operands, cotangents, needs) the cotangents of the operands, at least of
     those that are needed; None is zero there. both(static, operands, tangents), where it is given,
-    is results and tangents at once.
+    is results and tangents at once. lower(platform, *operands, size, batched, static, there) is
+    in the place of compute.
     Whoever differentiates a second time goes through what jvp and vjp are made of.
     """
 
@@ -176,7 +181,7 @@ def operation(name, shapes, compute, jvp, vjp, both=None):
     def twice(operands, static, there, moves=()):
         return 2 * made(operands, static, there)
 
-    primitive, _ = _primitive(name, results, made)
+    primitive, _ = _primitive(name, results, made, lower)
     linear, along = _primitive(f"{name}_jvp", moved, made)
     joint = None
     if both is not None and partial_eval is not None:

@@ -1,70 +1,23 @@
-"""The three operations as PyTorch sees them: torch.ops.basin.attention_lse, _force and _reverse,
-each the derivative of the one before.
+"""The operations of basin._engine.attention as PyTorch has them: torch.ops.basin.attention_lse,
+_force, _reverse, _values, _values_reverse and _values_second.
 
-Logical shapes are q [B, H, Nq, Y], k [B, H, Nk, Y], beta [1] or [H], scale [B, H, Nq, Nk] (of a
-list: [pairs, H]), w and lse [B, H, Nq]. Where heads lie in memory is read from the strides: [B, N,
-H, Y] is the kernels' own order; [B, H, N, Y] is that of B H sequences with one head, if they share
-one beta.
+Operands are dense in the kernels' own order, or are copied. What is static follows them in a call:
+flags, the length of a list, the factor of scores, bits of the results that are requested.
 """
 
 import functools
+import math
 
 import torch
 from torch._functorch.utils import enable_single_level_autograd_function
 
 from basin._engine import eager as _eager
+from basin._engine.attention import OPERATIONS, Attention, requested_of, sizes_with_values
+from basin._engine.library import BasinError
 
-DQ, DK, DBETA, DSCALE = 1, 2, 4, 8  # results of the force that are requested
-GQ, GK, GW, GBETA, GSCALE = 1, 2, 4, 8, 16  # of its reverse
-
-_SHARED = "Tensor q, Tensor k, Tensor beta, Tensor? scale, Tensor? pairs, int count, int flags"
 _library = torch.library.Library("basin", "DEF")
-_tags = {"tags": (torch.Tag.needs_fixed_stride_order,)}
-_library.define(f"attention_lse({_SHARED}) -> Tensor", **_tags)
-_library.define(
-    f"attention_force({_SHARED}, Tensor w, int requested) -> (Tensor, Tensor, Tensor, Tensor)",
-    **_tags,
-)
-_library.define(
-    f"attention_reverse({_SHARED}, Tensor w, Tensor? a, Tensor? b, int requested) -> "
-    "(Tensor, Tensor, Tensor, Tensor, Tensor)",
-    **_tags,
-)
-
-
-# ---- how operands lie ----
-
-_DENSE = torch.contiguous_format
-
-
-def _heads_first(q, beta, scale, pairs):
-    """Whether the heads are entries of the batch to the kernels."""
-    return pairs is None and beta.numel() == 1 and (scale is not None or q.is_contiguous())
-
-
-def _laid(x, first):
-    """x [B, H, N, ..] in the kernels' order, dense."""
-    x = (x if first else x.transpose(1, 2)).contiguous()
-    return x.clone() if x.data_ptr() % 16 else x
-
-
-def _new(like, shape, first, dtype=None):
-    """A result [B, H, N, ..], in memory as the kernels write it."""
-    if first:
-        return like.new_empty(shape, dtype=dtype)
-    batch, heads, tokens, *rest = shape
-    return like.new_empty((batch, tokens, heads, *rest), dtype=dtype).transpose(1, 2)
-
-
-def _new_like(x, first):
-    return torch.empty_like(x, memory_format=_DENSE) if first else _new(x, x.shape, first)
-
-
-def _new_scale(scale, first, pairs):
-    if first or pairs is not None:
-        return torch.empty_like(scale, memory_format=_DENSE)
-    batch, heads, queries, keys = scale.shape
-    return scale.new_empty((batch, queries, keys, heads)).permute(0, 3, 1, 2)
+_STATIC = "int flags, int count, float factor, int requested"
+_TAGS = (torch.Tag.needs_fixed_stride_order,)
 
 
 # ---- running ----
@@ -81,11 +34,6 @@ def _backend(q):
     return _backends[key]
 
 
-def _real(q):
-    """The type of what is not q or k; None: theirs."""
-    return torch.float32 if q.dtype == torch.bfloat16 else None
-
-
 def _stream(index):
     """The stream that PyTorch queues on."""
     return _raw_stream(index) if _raw_stream else torch.cuda.current_stream(index).cuda_stream
@@ -95,176 +43,52 @@ _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # without an
 _current_device = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
 
 
-def launch(q, operation, head, names, addresses, sizes):
-    """Runs a job on the device of q; `sizes` keeps those of workspaces."""
+def _launch(q, job, at):
+    """Runs a job with these addresses on the device of q."""
     eager = _backend(q)
     if not q.is_cuda:
-        _eager.run(eager, operation, head, names, addresses)
+        job.run(eager, at)
         return
     index = q.get_device()
     if index != _current_device():
         with torch.cuda.device(index):
-            launch(q, operation, head, names, addresses, sizes)
+            _launch(q, job, at)
         return
-    key = (index, operation, names)
-    size = sizes.get(key)
-    if size is None:
-        size = sizes[key] = _eager.workspace_bytes(eager, operation, head, names, addresses)
+    if index not in job.bytes:
+        job.bytes[index] = job.workspace(eager, at)
+    size = job.bytes[index]
     room = q.new_empty(size, dtype=torch.uint8) if size else None
-    addresses += (room.data_ptr() if size else 0, size, _stream(index))
-    _eager.run(eager, operation, head, names + _WORK, addresses)
+    at.update(workspace=room.data_ptr() if size else 0, workspace_bytes=size, stream=_stream(index))
+    job.run(eager, at)
 
 
-class _Form:
-    """Attention of one shape, type and pattern, as jobs have it."""
-
-    __slots__ = ("bytes", "first", "head", "sizes")
-
-    def __init__(self, shape, keys, dtype, first, count, flags):
-        batch, heads, queries, width = shape
-        if first:
-            batch, heads = batch * heads, 1
-        self.first, self.sizes = first, (batch, queries, keys, heads, width, count)
-        self.head = _eager.head(_NAMES[dtype], self.sizes, flags)
-        self.bytes = {}  # of workspaces
-
-    def beta_of(self, beta):
-        """As the kernels read it, one number a head."""
-        return beta if beta.numel() == self.sizes[3] else beta.expand(self.sizes[3]).contiguous()
-
-    def run(self, operation, pairs, operands, results):
-        """Operands and results by their names in a job, in its order; None: absent."""
-        first, names, addresses, kept = self.first, [], [], []
-        if pairs is not None:
-            names += _eager.LIST
-            addresses += _eager.list_addresses(pairs.data_ptr(), self.sizes)
-        for name, x in operands.items():
-            if x is None:
-                continue
-            at = x.data_ptr()
-            if not (first and x.is_contiguous()) or at % 16:
-                x = x if name in _AS_THEY_ARE else _laid(x, first)
-                at = x.data_ptr()
-                kept.append(x)  # until the call is made
-            names.append(name)
-            addresses.append(at)
-        for name, x in results.items():
-            if x is not None:
-                names.append(name)
-                addresses.append(x.data_ptr())
-        launch(operands["q"], operation, self.head, tuple(names), addresses, self.bytes)
+@functools.lru_cache(maxsize=512)
+def _job(number, q, k, wide, dtype, static, biases, names):
+    """The job of operands of these shapes; with values these are `wide`."""
+    flags, count, factor = static
+    if wide is None:
+        tokens = -2 if flags & _eager.ONE_HEAD else -3
+        heads = 1 if flags & _eager.ONE_HEAD else q[-2]
+        sizes = math.prod(q[:tokens]), q[tokens], k[tokens], heads, q[-1], count
+        return _eager.Job(number, sizes, _NAMES[dtype], flags, names)
+    batch, heads, queries, keys = sizes_with_values(flags, q, k)
+    first = bool(flags & _eager.HEADS_FIRST)
+    values = {"key_heads": k[1 if first else 2], "value_dim": wide}
+    values.update(factor=factor, heads_first=first)
+    for name, shape in zip(("bias_repeats", "abias_repeats"), biases):
+        axes = zip(shape or (), (batch, heads, queries) if "pairs" not in names else (batch,))
+        values[name] = [n != m for n, m in axes]
+    sizes = batch, queries, keys, heads, q[3], count
+    return _eager.Job(number, sizes, _NAMES[dtype], flags, names, values)
 
 
-_AS_THEY_ARE = {"beta", "scale"}
-_WORK = ("workspace", "workspace_bytes", "stream")
-_formed = functools.lru_cache(maxsize=256)(_Form)
+def _dense(x):
+    """As kernels read it: dense, from a multiple of 16 bytes on."""
+    x = x.contiguous()
+    return x.clone() if x.data_ptr() % 16 else x
 
 
-def _form(q, k, beta, scale, pairs, count, flags):
-    first = _heads_first(q, beta, scale, pairs)
-    return _formed(q.shape, k.shape[2], q.dtype, first, count, flags)
-
-
-def _operands(form, q, k, beta, scale, pairs):
-    if scale is not None:
-        listed = form.first or pairs is not None
-        scale = (scale if listed else scale.permute(0, 2, 3, 1)).contiguous()
-    return {"q": q, "k": k, "beta": form.beta_of(beta), "scale": scale}
-
-
-def _lse(q, k, beta, scale, pairs, count, flags):
-    form = _form(q, k, beta, scale, pairs, count, flags)
-    out = _new(q, q.shape[:3], form.first, _real(q))
-    form.run(_eager.LSE, pairs, _operands(form, q, k, beta, scale, pairs), {"lse": out})
-    return out
-
-
-def _filled(function):
-    """As the dispatcher requires: tensors in place of None."""
-
-    def filled(q, *operands):
-        return tuple(q.new_empty(0) if x is None else x for x in function(q, *operands))
-
-    return filled
-
-
-def _results(q, k, beta, scale, pairs, requested, first):
-    """Tensors for what is requested of the force, else None; beta is what the kernels read."""
-    return (
-        _new_like(q, first) if requested & DQ else None,
-        _new_like(k, first) if requested & DK else None,
-        torch.empty_like(beta, memory_format=_DENSE) if requested & DBETA else None,
-        _new_scale(scale, first, pairs) if requested & DSCALE else None,
-    )
-
-
-def _results_of_reverse(q, k, beta, scale, pairs, requested, first):
-    like_force = requested & (GQ | GK) | (requested & (GBETA | GSCALE)) >> 1
-    gq, gk, gbeta, gscale = _results(q, k, beta, scale, pairs, like_force, first)
-    gw = _new(q, q.shape[:3], first, _real(q)) if requested & GW else None
-    return gq, gk, gw, gbeta, gscale
-
-
-def _summed(gradient, beta):
-    """Gradients of each head's beta, as beta itself is."""
-    if gradient is None or gradient.numel() <= beta.numel():
-        return gradient
-    return gradient.sum().reshape(1)
-
-
-def _force(q, k, beta, scale, pairs, count, flags, w, requested):
-    form = _form(q, k, beta, scale, pairs, count, flags)
-    operands = _operands(form, q, k, beta, scale, pairs)
-    operands["w"] = w
-    results = _results(q, k, operands["beta"], scale, pairs, requested, form.first)
-    form.run(_eager.FORCE, pairs, operands, dict(zip(("dq", "dk", "dbeta", "dscale"), results)))
-    dq, dk, dbeta, dscale = results
-    return dq, dk, _summed(dbeta, beta), dscale
-
-
-def _reverse(q, k, beta, scale, pairs, count, flags, w, a, b, requested):
-    form = _form(q, k, beta, scale, pairs, count, flags)
-    operands = _operands(form, q, k, beta, scale, pairs)
-    operands["w"], operands["a"], operands["b"] = w, a, b
-    results = _results_of_reverse(q, k, operands["beta"], scale, pairs, requested, form.first)
-    names = ("gq", "gk", "gw", "gbeta", "gscale")
-    form.run(_eager.REVERSE, pairs, operands, dict(zip(names, results)))
-    gq, gk, gw, gbeta, gscale = results
-    return gq, gk, gw, _summed(gbeta, beta), gscale
-
-
-for _name, _function in {
-    "attention_lse": _lse, "attention_force": _filled(_force),
-    "attention_reverse": _filled(_reverse),
-}.items():  # fmt: skip
-    _library.impl(_name, _function, "CPU")
-    _library.impl(_name, _function, "CUDA")
-
-
-# ---- what compilers ask: shapes and strides without numbers ----
-
-
-@torch.library.register_fake("basin::attention_lse")
-def _fake_lse(q, k, beta, scale, pairs, count, flags):
-    return _new(q, q.shape[:3], _heads_first(q, beta, scale, pairs), _real(q))
-
-
-@torch.library.register_fake("basin::attention_force")
-@_filled
-def _fake_force(q, k, beta, scale, pairs, count, flags, w, requested):
-    return _results(q, k, beta, scale, pairs, requested, _heads_first(q, beta, scale, pairs))
-
-
-@torch.library.register_fake("basin::attention_reverse")
-@_filled
-def _fake_reverse(q, k, beta, scale, pairs, count, flags, w, a, b, requested):
-    return _results_of_reverse(
-        q, k, beta, scale, pairs, requested, _heads_first(q, beta, scale, pairs)
-    )
-
-
-# ---- derivatives ----
-
+# ---- who watches ----
 
 _below_autograd = torch._C._AutoDispatchBelowAutograd
 _functorch = torch._C._functorch
@@ -291,7 +115,7 @@ def _in_batches(operands):
     return any(isinstance(x, torch.Tensor) and is_one(x) for x in operands)
 
 
-def graded(operands):
+def _graded(operands):
     """Whether derivatives of what is computed from them are recorded."""
     if torch.is_grad_enabled():
         for x in operands:
@@ -302,7 +126,10 @@ def graded(operands):
 
 def _recorded(operands):
     """Whether derivatives are, or tangents go along."""
-    return _forward._current_level >= 0 or graded(operands)
+    return _forward._current_level >= 0 or _graded(operands)
+
+
+# ---- forward mode ----
 
 
 def _level_of_jvp():
@@ -315,19 +142,16 @@ def _level_of_jvp():
 
 def _in_forward_mode(moved, operands, level):
     """What torch.func.jvp (level None: torch.autograd.forward_ad) makes of a function that computes
-    results and tangents, without what it does for functions that it knows nothing of."""
+    a result and its tangent, without what it does for functions that it knows nothing of."""
 
     def lowered(x):
         return x if x is None or level is None else _functorch._unwrap_for_grad(x, level)
 
-    pairs = [
-        _forward.unpack_dual(x) if isinstance(x, torch.Tensor) else (x, None) for x in operands
-    ]
-    operands = [lowered(x) if isinstance(x, torch.Tensor) else x for x, _ in pairs]
-    tangents = [lowered(t) for _, t in pairs[:4]]
+    pairs = [(None, None) if x is None else _forward.unpack_dual(x) for x in operands]
+    operands, tangents = ([lowered(x) for x in some] for some in zip(*pairs))
     layer = None if level is None else _functorch.pop_dynamic_layer_stack()
     try:
-        out, tangent = moved(*operands, *tangents)
+        out, tangent = moved(operands, tangents)
     finally:
         if layer is not None:
             _functorch.push_dynamic_layer_stack(layer)
@@ -335,58 +159,10 @@ def _in_forward_mode(moved, operands, level):
     return out if tangent is None else _forward.make_dual(out, tangent)
 
 
-def _dispatched(name):
-    """The numbers of a recorded call, by way of the dispatcher."""
-    operation = getattr(torch.ops.basin, name).default
-
-    def compute(*operands):
-        with _below_autograd():
-            return operation(*operands)
-
-    return compute
+# ---- operations ----
 
 
-def _scaled(x, factor):
-    return x if factor is None else x * factor
-
-
-def _requested(results, bits):
-    """Results that were asked for; None in the place of others."""
-    return [x if bits >> i & 1 else None for i, x in enumerate(results)]
-
-
-@functools.cache
-def _bits(needs):
-    """Of those gradients that are needed."""
-    return sum(1 << i for i, need in enumerate(needs) if need)
-
-
-def _keep(ctx, *operands):
-    ctx.save_for_backward(*operands)
-    if _forward._current_level >= 0:
-        ctx.save_for_forward(*operands)
-
-
-def _refuse_tangents(beta, scale):
-    if beta is not None or scale is not None:
-        raise NotImplementedError(
-            "energy attention has forward derivatives with respect to queries and keys; those "
-            f"with respect to {'beta' if beta is not None else 'scale'} were asked for"
-        )
-
-
-def _moved(operands, rest, w, tangent_q, tangent_k, requested):
-    """Along the tangents of q and k: how the log-sum-exps change (GW), times w, and how their
-    gradients do (GQ, GK): second derivatives are symmetric."""
-    if tangent_q is None and tangent_k is None:
-        return (None,) * 5
-    return reverse(*operands, *rest, w, tangent_q, tangent_k, requested)
-
-
-# Functions take what computes them as their first argument, and the operands after it.
-
-
-def _for_transforms(function):
+def _for_transforms(function, keep):
     """As torch.func requires: what is kept is kept apart. PyTorch then looks at the signature of
     `forward` at every call, which takes as long as two calls of ours, so others do without."""
 
@@ -394,12 +170,12 @@ def _for_transforms(function):
         generate_vmap_rule = True
 
         @staticmethod
-        def forward(compute, *operands):
-            return compute(*operands)
+        def forward(compute, *flat):
+            return compute(*flat)
 
         @staticmethod
         def setup_context(ctx, inputs, output):
-            function.keep(ctx, *inputs[1:])
+            keep(ctx, *inputs[1:])
 
     return Transformed
 
@@ -411,223 +187,322 @@ def _for_one_level(function):
     return type(function.__name__, (torch.autograd.function._SingleLevelFunction,), parts)
 
 
-class _Lse(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, compute, q, k, beta, scale, pairs, count, flags, factor=None):
-        _Lse.keep(ctx, q, k, beta, scale, pairs, count, flags, factor)
-        out = compute(q, k, beta, scale, pairs, count, flags)
-        return out if factor is None else out.mul_(factor)
+def _function(count, several, jvp, vjp):
+    """An autograd.Function of what computes, operands, and what is static; and what it keeps."""
 
-    @staticmethod
-    def keep(ctx, q, k, beta, scale, pairs, count, flags, factor=None):
-        _keep(ctx, q, k, beta, scale, pairs)
+    def keep(ctx, *flat):
+        ctx.save_for_backward(*flat[:count])
+        if _forward._current_level >= 0:
+            ctx.save_for_forward(*flat[:count])
         ctx.set_materialize_grads(False)
-        ctx.rest = count, flags, factor
+        ctx.static = flat[count:]
 
-    @staticmethod
-    def jvp(ctx, _, q, k, beta, scale, *others):
-        _refuse_tangents(beta, scale)
-        *rest, factor = ctx.rest
-        own = ctx.saved_tensors[0]
-        w = torch.ones(own.shape[:3], dtype=_real(own) or own.dtype, device=own.device)
-        return _scaled(_moved(ctx.saved_tensors, rest, w, q, k, GW)[2], factor)
+    class Recorded(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, compute, *flat):
+            keep(ctx, *flat)
+            return compute(*flat)
 
-    @staticmethod
-    def backward(ctx, w):
-        if w is None:
-            return (None,) * len(ctx.needs_input_grad)
-        count, flags, factor = ctx.rest
-        requested = _bits(ctx.needs_input_grad[1:5])
-        results = force(*ctx.saved_tensors, count, flags, _scaled(w, factor), requested)
-        return None, *results, *(None,) * (len(ctx.needs_input_grad) - 5)
+        @staticmethod
+        def jvp(ctx, _, *tangents):
+            found = jvp(ctx.static, ctx.saved_tensors, tangents[:count])
+            return tuple(found) if several else found[0]
 
+        @staticmethod
+        def backward(ctx, *cotangents):
+            needs = ctx.needs_input_grad
+            if all(c is None for c in cotangents):
+                return (None,) * len(needs)
+            # Saved tensors are read once: a checkpoint computes them anew for each reading.
+            found = vjp(ctx.static, ctx.saved_tensors, cotangents, needs[1 : 1 + count])
+            return None, *found, None, None, None, None
 
-def _add(a, b):
-    return b if a is None else a if b is None else a + b
-
-
-def _add_each(some, more):
-    return [_add(a, b) for a, b in zip(some, more)]
+    return Recorded, keep
 
 
-def _through_dbeta(ctx, operands, a, c):
-    """beta dbeta is q . dq, so a cotangent c of dbeta is the cotangent c q / beta of dq; returns
-    that with what else depends on q and beta."""
-    q, k, beta, scale, pairs, w = operands
-    dq, _, dbeta, *_ = force(q, k, beta, scale, pairs, ctx.count, ctx.flags, w, DQ | DBETA)
-    ratio = c / beta
-    by_head = ratio.reshape(1, -1, 1, 1).to(q.dtype)
-    return _add(a, by_head * q), by_head * dq, -ratio * dbeta
+def _flat(x):
+    """[A, B, ..] as [A B, ..]; along other axes what repeats is not copied."""
+    one = x
+    for axis in range(2, x.ndim):
+        one = one.narrow(axis, 0, 1) if one.shape[axis] > 1 and one.stride(axis) == 0 else one
+    return one.flatten(0, 1).expand(-1, *x.shape[2:])
 
 
-def _slopes_of_scale(operands, ctx):
-    """dscale, written out: memory for every pair and head."""
-    q, k, beta, scale, pairs, w = operands
-    if pairs is not None:
-        return _listed_slopes(q[0], k[0], beta, scale, w[0], pairs, ctx.count)
-    y = beta.reshape(1, -1, 1, 1) * (q @ k.transpose(-1, -2))
-    z = y * scale
-    tokens = torch.arange(q.shape[2], device=q.device)
-    if ctx.flags & _eager.EXCLUDE_SELF:
-        z = z.masked_fill(tokens[:, None] == tokens, -torch.inf)
-    if ctx.flags & _eager.CAUSAL:
-        z = z.masked_fill(tokens[:, None] < tokens, -torch.inf)
-    top = z.amax(-1, keepdim=True).clamp_min(-1e30).detach()
-    weight = torch.exp(z - top)
-    weight = weight / weight.sum(-1, keepdim=True).clamp_min(1e-30)
-    return w[..., None] * weight * y
+def _batched(operation, listed):
+    """For vmap: the axis of a batch more becomes part of the batch. `listed` is the place of a list
+    among operands."""
+
+    def rule(info, in_dims, *operands):
+        size = info.batch_size
+        batch = [n for axis, n in enumerate(operands[0].shape) if axis != in_dims[0]][0]
+
+        def merged(i, x):
+            if not isinstance(x, torch.Tensor) or i == listed:
+                if in_dims[i] is not None:
+                    raise NotImplementedError("attention along a batch of lists of pairs")
+                return x
+            d = in_dims[i]
+            x = x.expand(size, *x.shape) if d is None else x.movedim(d, 0)
+            # A bias may repeat along the batch.
+            return _flat(x.expand(-1, batch, *x.shape[2:]) if x.shape[1] == 1 else x)
+
+        out = operation(*(merged(i, x) for i, x in enumerate(operands)))
+        several = isinstance(out, (tuple, list))
+        out = [x.unflatten(0, (size, x.shape[0] // size)) if x.ndim > 1 else x.new_empty(size, 0)
+               for x in (out if several else [out])]  # fmt: skip
+        return (tuple(out), (0,) * len(out)) if several else (out[0], 0)
+
+    return rule
 
 
-def _listed_slopes(q, k, beta, scale, w, pairs, count):
-    """The same for a list: q [H, N, Y], scale [pairs, H]."""
-    (_, key, column, query, pair), _ = _eager.list_offsets(q.shape[1], k.shape[1], count)
-    by_key = pairs[query : query + count].long(), pairs[pair : pair + count].long()
-    queries = torch.empty_like(by_key[0]).index_copy_(0, by_key[1], by_key[0])
-    keys = pairs[key : key + count].long()
-    y = (q[:, queries] * k[:, keys]).sum(-1).T * beta  # [pairs, H]
-    z = y * scale
-    top = z.new_full((q.shape[1], z.shape[1]), -torch.inf)
-    top = top.scatter_reduce(0, queries[:, None].expand_as(z), z.detach(), "amax")
-    weight = torch.exp(z - top[queries])
-    total = torch.zeros_like(top).index_add(0, queries, weight)
-    return w.T[queries] * weight / total[queries] * y
+def _define(name, shapes, compute):
+    """The operation without derivatives: the dispatcher's, in which a tensor without elements is
+    the place of a result that is not requested; and what computes it, None being such a place."""
+    _, operands, results = OPERATIONS[name]
+    count, several, full = len(operands), len(results) > 1, f"attention_{name}"
+    given = ", ".join(f"Tensor{'?' * (i > 2)} {x}" for i, x in enumerate(operands))
+    made = f"({', '.join(['Tensor'] * len(results))})" if several else "Tensor"
+    _library.define(f"{full}({given}, {_STATIC}) -> {made}", tags=_TAGS)
+
+    def computed(*flat):
+        found = compute(flat[count:], *flat[:count])
+        return tuple(found) if several else found[0]
+
+    def filled(q, found):
+        found = [q.new_empty(0) if x is None else x for x in found]
+        return tuple(found) if several else found[0]
+
+    def kernel(*flat):
+        return filled(flat[0], compute(flat[count:], *flat[:count]))
+
+    def fake(q, *flat):
+        flat = q, *flat
+        found = shapes(flat[count:], *flat[:count])
+        return filled(q, [x and q.new_empty(x[0], dtype=x[1]) for x in found])
+
+    for device in ("CPU", "CUDA"):
+        _library.impl(full, kernel, device)
+    torch.library.register_fake(f"basin::{full}", fake, lib=_library)
+    dispatched = getattr(torch.ops.basin, full).default
+    if name.startswith("values"):
+        rule = _batched(dispatched, operands.index("pairs"))
+        torch.library.register_vmap(f"basin::{full}", rule, lib=_library)
+    return dispatched, computed
 
 
-def _through_dscale(ctx, operands, c):
-    """Gradients of sum(c dscale) with respect to q, k, beta, scale and w."""
-    with torch.enable_grad():
-        fresh = [x.detach().requires_grad_() if i != 4 and x is not None else x
-                 for i, x in enumerate(operands)]  # fmt: skip
-        total = (_slopes_of_scale(fresh, ctx) * c).sum()
-        leaves = [fresh[i] for i in (0, 1, 5, 2, 3)]
-        return torch.autograd.grad(total, leaves)
-
-
-class _Force(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, compute, *operands):
-        _Force.keep(ctx, *operands)
-        return compute(*operands)
-
-    @staticmethod
-    def keep(ctx, q, k, beta, scale, pairs, count, flags, w, requested):
-        _keep(ctx, q, k, beta, scale, pairs, w)
-        ctx.set_materialize_grads(False)
-        ctx.count, ctx.flags, ctx.requested = count, flags, requested
-
-    @staticmethod
-    def jvp(ctx, _, q, k, beta, scale, pairs, count, flags, w, requested):
-        _refuse_tangents(beta, scale)
-        if ctx.requested & (DBETA | DSCALE):
-            _refuse_tangents(ctx.requested & DBETA or None, ctx.requested)
-        *operands, weight = ctx.saved_tensors
-        rest = (ctx.count, ctx.flags)
-        moved = _moved(operands, rest, weight, q, k, ctx.requested)[:2]
-        along = (None, None) if w is None else force(*operands, *rest, w, ctx.requested)[:2]
-        return *_add_each(moved, along), None, None
-
-    @staticmethod
-    def backward(ctx, a, b, c_beta, c_scale):
-        q, k, beta, scale, pairs, w = operands = ctx.saved_tensors
-        more_q = more_beta = None
-        needs_q, needs_k, needs_beta, needs_scale = ctx.needs_input_grad[1:5]
-        needs = (needs_q, needs_k, ctx.needs_input_grad[8], needs_beta, needs_scale)
-        requested = _bits(needs)
-        if c_beta is not None:
-            a, more_q, more_beta = _through_dbeta(ctx, operands, a, c_beta)
-        out = (None,) * 5
-        if a is not None or b is not None:
-            shared = (q, k, beta, scale, pairs, ctx.count, ctx.flags)
-            out = reverse(*shared, w, a, b, requested)
-        if c_beta is not None or c_scale is not None:
-            out = _add_each(out, (more_q, None, None, more_beta, None))
-            more = _through_dscale(ctx, operands, c_scale) if c_scale is not None else (None,) * 5
-            out = _requested(_add_each(out, more), requested)
-        gq, gk, gw, gbeta, gscale = out
-        return None, gq, gk, gbeta, gscale, None, None, None, gw, None
-
-
-class _Reverse(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, compute, *operands):
-        return compute(*operands)
-
-    @staticmethod
-    def keep(ctx, *operands):
-        """Nothing: there is no derivative."""
-
-    @staticmethod
-    def backward(ctx, *cotangents):
-        raise NotImplementedError(
-            "energy attention has derivatives of first and second order; a third one was asked for"
-        )
-
-
-def offer(name, compute, function, several=True, moved=None):
-    """The operation as the functions of this package call it, None being what was not requested
-    (its last operand) of several results; and its derivatives, registered for calls through the
-    dispatcher. A factor multiplies the result. `moved`, where given, computes the one result
-    and its tangent from the operands and the tangents of the first four."""
-    dispatched, below = getattr(torch.ops.basin, name).default, _dispatched(name)
+def operation(name, shapes, compute, jvp, vjp, both=None):
+    """An operation as basin._engine.attention calls it, and its derivatives, registered for calls
+    through the dispatcher. `both`, where given, computes the one result and its tangent."""
+    dispatched, computed = _define(name, shapes, compute)
+    _, names, results = OPERATIONS[name]
+    count, several = len(names), len(results) > 1
+    function, keep = _function(count, several, jvp, vjp)
     # What Function.apply does for transforms is not needed without one.
-    of_func = _for_transforms(function)
+    of_func = _for_transforms(function, keep)
     single = _for_one_level(of_func)
-    apply = super(torch.autograd.Function, function).apply
+    record = super(torch.autograd.Function, function).apply
+
+    def below(*flat):
+        """The numbers of a recorded call, by way of the dispatcher."""
+        with _below_autograd():
+            return dispatched(*flat)
 
     @torch.enable_grad()
-    def further(*operands):
+    def further(*flat):
         """The levels below, which record for themselves."""
-        return below(*operands)
+        return below(*flat)
 
-    def by_dispatcher(*operands):
+    def by_dispatcher(*flat):
         level = _interpreter()  # compilers trace torch.func through the dispatcher
         if level is not None and level.key() == _functorch.TransformType.Jvp:
             raise NotImplementedError("torch.func.jvp of attention is not compiled, but called")
-        if not _recorded(operands):
-            return below(*operands)
+        if not _recorded(flat):
+            return below(*flat)
         if level is None:
-            return function.apply(below, *operands)
+            return function.apply(below, *flat)
         with enable_single_level_autograd_function():
-            return single.apply(further, *operands)
+            return single.apply(further, *flat)
 
-    def lean(*operands):
-        out = below(*operands)
-        return tuple(_requested(out, operands[-1])) if several else out
+    def lean(*flat):
+        out = below(*flat)
+        return tuple(requested_of(out, flat[-1])) if several else out
 
-    def transformed(*operands):
-        """torch.func asks functions for their derivatives, not operations."""
-        return of_func.apply(lean, *operands)
-
-    def seen(operands, factor):
+    def seen(static, operands):
         plain = torch.compiler.is_compiling() or _interpreter() is None
-        level = None if plain or moved is None else _level_of_jvp()
+        level = None if plain or both is None else _level_of_jvp()
         if level is not None:
-            return _in_forward_mode(moved, operands, level)
-        out = dispatched(*operands) if plain else transformed(*operands)
-        return _requested(out, operands[-1]) if several else _scaled(out, factor)
+            return _in_forward_mode(functools.partial(moved, static), operands, level)
+        if plain:
+            return dispatched(*operands, *static)
+        # torch.func asks functions for their derivatives, not operations.
+        return of_func.apply(lean, *operands, *static)
 
-    def direct(operands, factor):
+    def moved(static, operands, tangents):
+        still, graded = all(t is None for t in tangents), _graded((*operands, *tangents))
+        if not still and not graded and not _in_batches((*operands, *tangents)):
+            (out,), (tangent,) = both(static, operands, tangents)
+            return out, tangent
+        out = (record if graded else _plainly)(computed, *operands, *static)
+        return out, None if still else jvp(static, operands, tangents)[0]
+
+    def direct(static, operands):
         if not _recorded(operands):
-            out = compute(*operands)
-            return out if factor is None else out.mul_(factor)
-        if moved is not None and _forward._current_level >= 0 and not graded(operands):
-            return _in_forward_mode(moved, operands, None)  # it records nothing that has tangents
-        return apply(compute, *operands) if factor is None else apply(compute, *operands, factor)
+            return computed(*operands, *static)
+        if both is not None and _forward._current_level >= 0 and not _graded(operands):
+            # It records nothing that has tangents.
+            return _in_forward_mode(functools.partial(moved, static), operands, None)
+        return record(computed, *operands, *static)
 
-    def call(*operands, factor=None):
-        if not _is_direct(operands):
-            return seen(operands, factor)
-        try:
-            return direct(operands, factor)
-        except RuntimeError:  # tensors without memory: the dispatcher takes them apart
-            if not _in_batches(operands):
-                raise
-        return seen(operands, factor)
+    def call(static, *operands):
+        out = None
+        if _is_direct(operands):
+            try:
+                out = direct(static, operands)
+            except RuntimeError:  # tensors without memory: the dispatcher takes them apart
+                if not _in_batches(operands):
+                    raise
+        out = seen(static, operands) if out is None else out
+        return requested_of(out, static[3]) if several else [out]
 
-    _library.impl(name, by_dispatcher, "Autograd")
+    _library.impl(f"attention_{name}", by_dispatcher, "Autograd")
     return call
 
 
-lse = offer("attention_lse", _lse, _Lse, several=False)
-force = offer("attention_force", _force, _Force)
-reverse = offer("attention_reverse", _reverse, _Reverse)
+def _plainly(compute, *flat):
+    return compute(*flat)
+
+
+# ---- what basin._engine.attention asks for ----
+
+
+class _Framework:
+    xp, name, Pairs = torch, "torch", None
+    EXPECTED = "float32 or bfloat16 on cpu or cuda, or float64 on cpu"
+    operation = staticmethod(operation)
+
+    def run(self, operation, static, results, operands):
+        number, names, named = operation
+        q, k = operands[:2]
+        at = {"workspace": 0, "workspace_bytes": 0, "stream": 0}
+        given, wide, biases = [], None, ()
+        for name, x in zip(names, operands):
+            if x is not None:
+                x = x if x.is_contiguous() and not x.data_ptr() % 16 else _dense(x)
+                at[name] = x.data_ptr()
+                given.append(x)  # kept until the call is made
+        made = [None if x is None else q.new_empty(x[0], dtype=x[1]) for x in results]
+        for name, x in zip(named, made):
+            if x is not None:
+                at[name] = x.data_ptr()
+        if names[2] == "v":
+            wide, some = operands[2].shape[3], (operands[3], *operands[9:10])
+            biases = tuple(None if x is None else x.shape for x in some)
+        key = q.shape, k.shape, wide, q.dtype, static[:3], biases, tuple(at)
+        _launch(q, _job(number, *key), at)
+        if named[0] == "lse" and static[2] != 1.0:
+            made[0].mul_(static[2])
+        return made
+
+    def jvp(self, function, operands, tangents):
+        own = [t.to(x.dtype) for t, x in zip(tangents, operands)]
+        return torch.func.jvp(function, tuple(operands), tuple(own))[1]
+
+    def vjp(self, function, operands, cotangents):
+        # By torch.func, which differentiates at a level of its own: inside vmap of a transform
+        # nothing requires a gradient of torch.autograd's. grad stays at that level, vjp does not.
+        def total(*operands):
+            return sum((x * c).sum() for x, c in zip(function(*operands), cotangents))
+
+        return torch.func.grad(total, tuple(range(len(operands))))(*operands)
+
+    # ---- arrays ----
+
+    def real(self, q):
+        return torch.float64 if q.dtype == torch.float64 else torch.float32
+
+    def cast(self, x, dtype):
+        return x.to(dtype)
+
+    def full(self, like, shape, value):
+        return constant(value, shape, self.real(like), like.device)
+
+    def zeros(self, like, shape, dtype):
+        return like.new_zeros(shape, dtype=dtype)
+
+    def arange(self, count, like):
+        return torch.arange(count, device=like.device)
+
+    def repeat(self, x, times):
+        return x.repeat_interleave(times, 1)
+
+    def top(self, scores):
+        return scores.amax(-1, keepdim=True).detach().clamp_min(-1e30)
+
+    def sums_at(self, rows, x, count):
+        return x.new_zeros(count, *x.shape[1:]).index_add(0, rows, x)
+
+    def each(self, function, *operands):
+        parts = [function(*(x[i : i + 1] for x in operands)) for i in range(len(operands[0]))]
+        return [torch.stack(part) for part in zip(*parts)]
+
+    # ---- what callers give ----
+
+    def place(self, x):
+        return f"{x.dtype} on {x.device}"
+
+    def computes(self, q):
+        return q.dtype in _NAMES and not (q.is_cuda and q.dtype == torch.float64)
+
+    def is_array(self, x):
+        return isinstance(x, torch.Tensor)
+
+    def is_dense(self, q):
+        return q.is_contiguous()
+
+    def is_learnt(self, beta):
+        return isinstance(beta, torch.Tensor) and beta.requires_grad and torch.is_grad_enabled()
+
+    def beta_of(self, beta, real, q):
+        if isinstance(beta, torch.Tensor):
+            return beta.to(q.device, real)
+        return constant(float(beta), (1,), real, q.device)
+
+    def check_beside(self, name, x, q):
+        if x.device != q.device:
+            raise BasinError(f"{name} on {x.device}, queries on {q.device}; use .to()")
+
+    def expanded(self, name, x, dtype, like, shape):
+        x = torch.as_tensor(x)
+        try:
+            return x.to(like.device, dtype).expand(shape)
+        except RuntimeError:
+            raise BasinError(
+                f"{name} of shape {list(x.shape)}, expected {list(shape)} or one that broadcasts"
+            ) from None
+
+
+# ---- constants ----
+
+
+@functools.lru_cache(maxsize=64)
+def _kept(value, shape, dtype, device):
+    with torch.inference_mode(False):  # training may use it later
+        made = torch.full(shape, value, dtype=dtype, device=device)
+    if made.is_cuda:  # others may read it on other streams
+        torch.cuda.current_stream(device).synchronize()
+    return made
+
+
+def is_captured(device):
+    """Whether a CUDA graph is captured, whose memory holds nothing until it is replayed."""
+    return torch.device(device).type == "cuda" and torch.cuda.is_current_stream_capturing()
+
+
+def constant(value, shape, dtype, device):
+    """A constant; eager calls make it once."""
+    if watched() or is_captured(device):
+        return torch.full(shape, value, dtype=dtype, device=device)
+    return _kept(value, shape, dtype, device)
+
+
+attention = Attention(_Framework())

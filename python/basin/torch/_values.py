@@ -9,9 +9,9 @@ import torch
 
 from basin._engine import eager as _eager
 from basin._engine.library import BasinError
-from basin.torch._attention import _TYPES, Pairs, _cast, _rounds_products
+from basin.torch._attention import Pairs, cast, rounds_products
 from basin.torch._ops import PLAIN, watched
-from basin.torch._values_ops import values
+from basin.torch._ops import attention as _attention
 
 
 def _check(query, key, value, enable_gqa):
@@ -27,7 +27,7 @@ def _check(query, key, value, enable_gqa):
             )
     if query.device.type not in ("cpu", "cuda", "meta"):
         raise BasinError(f"query on {query.device}, expected cpu or cuda")
-    if query.dtype not in _TYPES or (query.is_cuda and query.dtype == torch.float64):
+    if not _attention.f.computes(query):
         raise BasinError(
             f"query of {query.dtype} on {query.device}; expected float32, bfloat16 or float16 on "
             "cpu or cuda, or float64 on cpu"
@@ -76,21 +76,30 @@ def _bias_of(mask, shape, real):
     if mask.dtype == torch.bool:
         added = torch.zeros((), dtype=real, device=mask.device).expand(mask.shape)
         mask = added.masked_fill(mask.logical_not(), -math.inf)  # vmap may have one mask for each
+    mask = mask.to(real)
+    lead = math.prod(shape[:-3])
     try:
-        mask = mask.to(real).expand(shape)
+        wide = torch.broadcast_shapes(mask.shape, shape) == shape
     except RuntimeError:
+        wide = False
+    if not wide:
         raise BasinError(
             f"attn_mask of shape {list(mask.shape)}, expected one that broadcasts to {list(shape)}"
-        ) from None
-    if mask.ndim == 4:
-        return mask
-    if mask.ndim < 4:
-        return mask.reshape(*(1,) * (4 - mask.ndim), *mask.shape)
-    repeated = all(s == 0 or n == 1 for s, n in zip(mask.stride()[:-3], shape[:-3]))
-    if repeated:  # flattening would copy it
-        one = mask[(0,) * (mask.ndim - 3)]
-        return one.expand(math.prod(shape[:-3]), *one.shape)
-    return mask.flatten(0, -4)
+        )
+    mask = mask.reshape(*(1,) * (len(shape) - mask.ndim), *mask.shape)
+    mask = mask.expand(*mask.shape[:-1], shape[-1])
+    if math.prod(mask.shape[:-3]) != 1:
+        mask = mask.expand(*shape[:-3], *mask.shape[-3:])
+    return mask.reshape(-1 if mask.numel() else lead, *mask.shape[-3:])
+
+
+def _values(q, k, v, bias, packed, count, flags, factor):
+    """Of tokens [B, H, N, ..]."""
+    first = q.is_contiguous()
+    flags |= _eager.HEADS_FIRST if first else 0
+    q, k, v = (x if first else x.transpose(1, 2) for x in (q, k, v))
+    (out,) = _attention.values((flags, count, factor, 1), q, k, v, bias, packed)
+    return out if first else out.transpose(1, 2)
 
 
 def _list_of(pairs, mask, is_causal, query, key, real):
@@ -113,7 +122,7 @@ def _list_of(pairs, mask, is_causal, query, key, real):
         raise BasinError(
             f"attn_mask of shape {list(mask.shape)}, expected {list(expected)} for a list"
         ) from None
-    return pairs.packed, pairs.count, mask.expand(query.shape[0], *expected)
+    return pairs.packed, pairs.count, mask[None]
 
 
 _checked = {}
@@ -135,12 +144,13 @@ def _known(q, k, v, causal, scale):
     known = _checked.get(key)
     if known is None:
         a, b, c = q.shape, k.shape, v.shape
-        fits = len(a) == len(b) == len(c) == 4 and a[:2] == b[:2] == c[:2] and q.dtype in _TYPES
+        fits = len(a) == len(b) == len(c) == 4 and a[:2] == b[:2] == c[:2]
+        fits = fits and _attention.f.computes(q)
         known = False
         if fits:
             _check(q, k, v, False)
             flags = _eager.CAUSAL if causal else 0
-            if q.is_cuda and q.dtype == torch.float32 and _rounds_products():
+            if q.is_cuda and q.dtype == torch.float32 and rounds_products():
                 flags |= _eager.TF32
             known = flags, 1 / math.sqrt(max(1, a[3])) if scale is None else scale
         if len(_checked) > 256:
@@ -175,16 +185,16 @@ def attention(
     if attn_mask is None and pairs is None and dropout_p == 0.0 and not watched():
         known = _known(query, key, value, bool(is_causal), scale)
         if known:
-            return values(query, key, value, None, None, 0, *known)
+            return _values(query, key, value, None, None, 0, *known)
     if dropout_p != 0.0:
         raise BasinError(f"dropout_p is {dropout_p}, expected 0: this attention drops nothing")
     kind = "cuda" if isinstance(query, torch.Tensor) and query.is_cuda else "cpu"
     returned = getattr(query, "dtype", None)
-    cast = torch.is_autocast_enabled(kind)
-    if cast and returned != torch.float64:
+    casts = torch.is_autocast_enabled(kind)
+    if casts and returned != torch.float64:
         returned = torch.get_autocast_dtype(kind)
-    if cast or returned == torch.float16:
-        query, key, value = (_cast(x, kind) for x in (query, key, value))
+    if casts or returned == torch.float16:
+        query, key, value = (cast(x, kind) for x in (query, key, value))
     _check(query, key, value, enable_gqa)
     if attn_mask is not None:
         _check_mask(attn_mask, query, pairs)
@@ -216,13 +226,13 @@ def attention(
     k, v = (_batch_of(x, inner, grouped) for x in (key, value))
     flags = _eager.CAUSAL if is_causal else 0
     half = returned == torch.float16  # which tf32 holds
-    if q.is_cuda and q.dtype == torch.float32 and (half or _rounds_products()):
+    if q.is_cuda and q.dtype == torch.float32 and (half or rounds_products()):
         flags |= _eager.TF32
     packed, count, bias = None, 0, None
     if pairs is not None:
         packed, count, bias = _list_of(pairs, attn_mask, is_causal, q, k, real)
     elif attn_mask is not None:
         bias = _bias_of(attn_mask, (*inner, q.shape[2], k.shape[2]), real)
-    out = values(q, k, v, bias, packed, count, flags, factor)
+    out = _values(q, k, v, bias, packed, count, flags, factor)
     out = out.reshape(*batch, query.shape[-2], value.shape[-1])
     return out.to(returned)
