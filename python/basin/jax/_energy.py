@@ -137,25 +137,14 @@ def _array(name, value, dtype):
     return jnp.asarray(value, dtype)
 
 
-class _Node:
-    """A type of containers that JAX knows: one for each treedef, made again by it."""
-
-    def __init__(self, treedef):
-        self._treedef = treedef
-
-    def __eq__(self, other):
-        return isinstance(other, _Node) and self._treedef == other._treedef
-
-    def __hash__(self):
-        return hash(self._treedef)
-
-    def __call__(self, **values):
-        return self._treedef.unflatten(values.values())
-
-
 @functools.cache
 def _node(treedef):
-    return _Node(treedef)
+    """A type of containers that JAX knows: one for each treedef, made again by it."""
+
+    def made(**values):
+        return treedef.unflatten(values.values())
+
+    return made
 
 
 def _registered(tree):

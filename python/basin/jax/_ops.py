@@ -43,16 +43,12 @@ class _Framework:
 
     # ---- operations ----
 
-    def operation(self, name, shapes, compute, jvp, vjp, both):
+    def operation(self, name, shapes, compute, jvp, vjp, _both):
         def structs(static, *operands):
             found = shapes(static, *operands)
             return [x if x is None else jax.ShapeDtypeStruct(*x) for x in found]
 
-        def at_once(*given):
-            return [x for part in both(*given) for x in part]
-
-        name = f"basin_attention_{name}"
-        return operation(name, structs, compute, jvp, vjp, at_once if both else None)
+        return operation(f"basin_attention_{name}", structs, compute, jvp, vjp)
 
     def run(self, operation, static, results, operands):
         """The handler takes one axis of a batch, and those that vmap adds."""

@@ -11,12 +11,6 @@ import jax.numpy as jnp
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-try:
-    from jax._src import core as jax_core
-    from jax._src.interpreters import partial_eval
-except ImportError:  # another version's: results and tangents are then computed apart
-    jax_core = partial_eval = None
-
 
 def merged(operands, axes, size, batched):
     """Operands with one more axis of a batch, of which two become one; the new size, which of them
@@ -45,15 +39,6 @@ def summed(gradients, size, batched):
 
 def is_zero(x):
     return type(x) is ad.Zero
-
-
-def _batch_rule(bind):
-    def batch(operands, axes, *, size, batched, **options):
-        made, size, batched, back = merged(operands, axes, size, batched)
-        results = [back(x) for x in bind(*made, size=size, batched=batched, **options)]
-        return results, [0] * len(results)
-
-    return batch
 
 
 def _primitive(name, function, shapes, lower=None):
@@ -86,11 +71,17 @@ def _primitive(name, function, shapes, lower=None):
 
     primitive.def_impl(compute)
     primitive.def_abstract_eval(abstract)
+
+    def batch(operands, axes, *, size, batched, **options):
+        made, size, batched, back = merged(operands, axes, size, batched)
+        results = [back(x) for x in primitive.bind(*made, size=size, batched=batched, **options)]
+        return results, [0] * len(results)
+
     ways = {platform: functools.partial(lower, platform) for platform in ("cpu", "cuda") if lower}
     for platform, way in ways.items() or ((None, whole),):
         lowered = mlir.lower_fun(way, multiple_results=True)
         mlir.register_lowering(primitive, lowered, platform=platform)
-    batching.primitive_batchers[primitive] = _batch_rule(primitive.bind)
+    batching.primitive_batchers[primitive] = batch
     return primitive, whole
 
 
@@ -104,54 +95,14 @@ def _some(values):
     return [x for x in values if x is not None]
 
 
-def _split(joint, primitive, linear):
-    """How JAX takes a primitive apart that computes results and their tangents at once, where the
-    tangents are not known yet."""
-
-    def parts(options):
-        count = len(options["moves"])
-        own = {name: x for name, x in options.items() if name != "moves"}
-        return count, {**own, "batched": options["batched"][:count]}
-
-    def of_tracers(trace, *tracers, **options):
-        count, own = parts(options)
-        known = [t.pval.get_known() for t in tracers]
-        if all(x is not None for x in known) or any(x is None for x in known[:count]):
-            return trace.default_process_primitive(joint, tracers, options)
-        made = primitive.bind_with_trace(
-            trace.parent_trace, known[:count], tuple(t.aval for t in tracers[:count]), own
-        )
-        return [*made, *trace.default_process_primitive(linear, tracers, options)]
-
-    def of_equation(saveable, unknown, there, equation):
-        count, own = parts(equation.params)
-        half, inputs = len(equation.outvars) // 2, equation.invars
-        if not any(unknown):
-            return equation, None, [False] * 2 * half, [False] * 2 * half, []
-        if any(unknown[:count]):
-            kept = [x for x, i in zip(inputs, there) if not i and isinstance(x, jax_core.Var)]
-            return None, equation, [True] * 2 * half, [True] * 2 * half, kept
-        first = equation.replace(
-            primitive=primitive, invars=inputs[:count], outvars=equation.outvars[:half], params=own
-        )
-        rest = equation.replace(primitive=linear, outvars=equation.outvars[half:])
-        kept = [x for x, i in zip(inputs, there) if not i and isinstance(x, jax_core.Var)]
-        return first, rest, [False] * half + [True] * half, [False] * half + [True] * half, kept
-
-    partial_eval.custom_partial_eval_rules[joint] = of_tracers
-    partial_eval.partial_eval_jaxpr_custom_rules[joint] = of_equation
-
-
-def operation(name, shapes, compute, jvp, vjp, both=None, lower=None):
+def operation(name, shapes, compute, jvp, vjp, lower=None):
     """A function call(static, *operands) with derivatives: a list of results.
 
     Operands and results may be None, which is nothing. shapes(static, *operands) are those of the
     results. compute(static, *operands) is the results, jvp(static, operands, tangents) their
     tangents, vjp(static, operands, cotangents, needs) the cotangents of the operands, at least of
-    those that are needed; None is zero there. both(static, operands, tangents), where it is given,
-    is results and tangents at once. lower(platform, *operands, size, batched, static, there) is
-    in the place of compute.
-    Whoever differentiates a second time goes through what jvp and vjp are made of.
+    those that are needed; None is zero there. lower(platform, *operands, size, batched, static,
+    there) is in the place of compute. Further derivatives go through what jvp and vjp are made of.
     """
 
     def results(operands, static, there):
@@ -173,62 +124,25 @@ def operation(name, shapes, compute, jvp, vjp, both=None, lower=None):
     def made(operands, static, there, moves=()):
         return _some(shapes(static, *_filled(there, operands[: sum(there)])))
 
-    def at_once(operands, static, there, moves):
-        count = len(moves)
-        own, given = _filled(there, operands[:count]), _filled(moves, operands[count:])
-        return both(static, own, _filled(there, given))
-
-    def twice(operands, static, there, moves=()):
-        return 2 * made(operands, static, there)
-
     primitive, _ = _primitive(name, results, made, lower)
     linear, along = _primitive(f"{name}_jvp", moved, made)
-    joint = None
-    if both is not None and partial_eval is not None:
-        joint, _ = _primitive(f"{name}_and_jvp", at_once, twice)
-        _split(joint, primitive, linear)
-        usual, of_linear = _batch_rule(joint.bind), _batch_rule(linear.bind)
-
-        def batch(operands, axes, **options):
-            """Results of operands that all entries share are shared as well."""
-            count = len(options["moves"])
-            if any(d is not None for d in axes[:count]):
-                return usual(operands, axes, **options)
-            own = {key: x for key, x in options.items() if key != "moves"}
-            own["batched"] = options["batched"][:count]
-            made = primitive.bind(*operands[:count], **own)
-            more, where = of_linear(operands, axes, **options)
-            return [*made, *more], [None] * len(made) + list(where)
-
-        batching.primitive_batchers[joint] = batch
 
     def derive(operands, tangents, *, size, batched, **options):
         moves = tuple(not is_zero(t) for t in tangents)
         every = (*batched, *(b for b, m in zip(batched, moves) if m))
         more = [t for t, m in zip(tangents, moves) if m]
-        if joint is not None and more:
-            found = joint.bind(*operands, *more, size=size, batched=every, moves=moves, **options)
-            half = len(found) // 2
-            return found[:half], found[half:]
         made = primitive.bind(*operands, size=size, batched=batched, **options)
         if not any(moves):
             return made, [ad.Zero.from_primal_value(x) for x in made]
-        batched = every
-        return made, linear.bind(
-            *operands, *more, size=size, batched=batched, moves=moves, **options
-        )
+        options.update(size=size, batched=every, moves=moves)
+        return made, linear.bind(*operands, *more, **options)
 
-    def derive_again(operands, tangents, results=False, **options):
+    def derive_again(operands, tangents, **options):
         there = [i for i, t in enumerate(tangents) if not is_zero(t)]
-        count = len(options["moves"])
-        own = {name: x for name, x in options.items() if name != "moves"}
-        own["batched"] = options["batched"][:count]
 
         def some(*given):
             changed = dict(zip(there, given))
-            every = [changed.get(i, x) for i, x in enumerate(operands)]
-            first = primitive.bind(*every[:count], **own) if results else []
-            return [*first, *along(*every, **options)]
+            return along(*(changed.get(i, x) for i, x in enumerate(operands)), **options)
 
         return jax.jvp(some, [operands[i] for i in there], [tangents[i] for i in there])
 
@@ -255,8 +169,6 @@ def operation(name, shapes, compute, jvp, vjp, both=None, lower=None):
 
     ad.primitive_jvps[primitive] = derive
     ad.primitive_jvps[linear] = derive_again
-    if joint is not None:
-        ad.primitive_jvps[joint] = functools.partial(derive_again, results=True)
     ad.primitive_transposes[linear] = transpose
 
     def call(static, *operands):
