@@ -118,13 +118,6 @@ def _divided(a, b):
     return whole, a._graph.wrap(rest[0])
 
 
-def fmod(a, b):
-    """The remainder with the sign of a."""
-    a, b = expressions(a, b)
-    sign = numpy.where(a < 0, -1.0, 1.0)
-    return sign * numpy.remainder(sign * a, abs(b))
-
-
 def floor(a):
     return _divided(a, 1.0)[0]
 
@@ -145,24 +138,9 @@ def rounded(a, decimals=0):
     return rint(a * 10.0**decimals) / 10.0**decimals if decimals else rint(a)
 
 
-def _numbers_first(function):
-    """fmax and fmin: what is not a number gives way to the other operand."""
-
-    def chosen(a, b):
-        a, b = expressions(a, b)
-        return numpy.where(isnan(a), b, numpy.where(isnan(b), a, function(a, b)))
-
-    return chosen
-
-
 def heaviside(a, at_zero):
     a, at_zero = expressions(a, at_zero)
     return numpy.where(equal(a, 0), at_zero, apply(lib.basin_heaviside, a))
-
-
-def copysign(a, b):
-    a, b = expressions(a, b)
-    return abs(a) * numpy.where(b < 0, -1.0, 1.0)
 
 
 def hypot(a, b):
@@ -176,11 +154,6 @@ def hypot(a, b):
 def logaddexp(a, b):
     both = numpy.stack(numpy.broadcast_arrays(*expressions(a, b)), -1)
     return apply(lib.basin_logsumexp, both, -1)
-
-
-def logaddexp2(a, b):
-    a, b = expressions(a, b)
-    return logaddexp(a * math.log(2), b * math.log(2)) / math.log(2)
 
 
 def cbrt(a):
@@ -209,27 +182,11 @@ def arccosh(a):
     return numpy.log1p(above + numpy.sqrt(above * (a + 1)))
 
 
-def sinc(a):
-    x = a * math.pi
-    zero = equal(x, 0)
-    safe = numpy.where(zero, 1.0, x)
-    # Near 0 its own series, which has the derivatives there.
-    return numpy.where(zero, 1 - x * x / 6, numpy.sin(safe) / safe)
-
-
 def itself(a):
     return a
 
 
 # ---- choices ----
-
-
-def nan_to_num(a, copy=True, nan=0.0, posinf=None, neginf=None):
-    if posinf is None or neginf is None:
-        raise BasinError(f"nan_to_num of {a!r}: give posinf= and neginf= for the backend's type")
-    a = numpy.where(isnan(a), nan, a)
-    a = numpy.where(equal(a, math.inf), posinf, a)
-    return numpy.where(equal(a, -math.inf), neginf, a)
 
 
 def where(condition, *values):
@@ -271,12 +228,11 @@ BINARY = {
 # Those that are composed here.
 COMPOSED = {
     numpy.add: add, numpy.power: power, numpy.float_power: power, numpy.divmod: _divided,
-    numpy.remainder: lambda a, b: _divided(a, b)[1], numpy.fmod: fmod,
+    numpy.remainder: lambda a, b: _divided(a, b)[1],
     numpy.floor_divide: lambda a, b: _divided(a, b)[0],
     numpy.positive: itself, numpy.conjugate: itself, numpy.floor: floor,
     numpy.ceil: lambda a: -floor(-a), numpy.trunc: trunc, numpy.rint: rint,
-    numpy.fmax: _numbers_first(numpy.maximum), numpy.fmin: _numbers_first(numpy.minimum),
-    numpy.heaviside: heaviside, numpy.copysign: copysign, numpy.hypot: hypot,
+    numpy.heaviside: heaviside, numpy.hypot: hypot,
     numpy.greater: greater, numpy.greater_equal: greater_equal,
     numpy.less: lambda a, b: greater(b, a), numpy.less_equal: lambda a, b: greater_equal(b, a),
     numpy.equal: equal, numpy.not_equal: not_equal,
@@ -290,7 +246,7 @@ COMPOSED = {
     numpy.exp2: lambda a: numpy.exp(a * math.log(2)),
     numpy.log2: lambda a: numpy.log(a) / math.log(2),
     numpy.log10: lambda a: numpy.log(a) / math.log(10), numpy.cbrt: cbrt,
-    numpy.logaddexp: logaddexp, numpy.logaddexp2: logaddexp2,
+    numpy.logaddexp: logaddexp,
     numpy.tan: lambda a: numpy.sin(a) / numpy.cos(a),
     numpy.arctan2: arctan2, numpy.arctan: lambda a: arctan2(a, 1.0),
     numpy.arcsin: lambda a: arctan2(a, numpy.sqrt((1 - a) * (1 + a))),

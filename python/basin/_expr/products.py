@@ -99,17 +99,6 @@ def outer(a, b):
     return a.reshape(-1, 1) * b.reshape(1, -1)
 
 
-def kron(a, b):
-    a, b = expressions(a, b)
-    rank = max(a.ndim, b.ndim)
-    x = a.reshape(*(1,) * (rank - a.ndim), *a.shape)
-    y = b.reshape(*(1,) * (rank - b.ndim), *b.shape)
-    shape = [n * m for n, m in zip(x.shape, y.shape)]
-    x = x.reshape(*(k for n in x.shape for k in (n, 1)))
-    y = y.reshape(*(k for n in y.shape for k in (1, n)))
-    return (x * y).reshape(*shape)
-
-
 def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     a, b = expressions(a, b)
     if axis is not None:
@@ -119,19 +108,6 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
         raise BasinError(f"cross of {a!r} and {b!r}, expected vectors of 3")
     product = a[..., [1, 2, 0]] * b[..., [2, 0, 1]] - a[..., [2, 0, 1]] * b[..., [1, 2, 0]]
     return numpy.moveaxis(product, -1, axisc)
-
-
-def matrix_power(a, n):
-    if not isinstance(n, numbers.Integral):
-        raise BasinError(f"matrix_power {n} of {a!r}, expected a whole number")
-    if n < 0:
-        return matrix_power(inv(a), -n)
-    if n == 0:
-        return numpy.broadcast_to(_eye(a), a.shape)
-    if n == 1:
-        return a
-    half = matrix_power(a, n // 2)
-    return matmul(matmul(half, half), a) if n % 2 else matmul(half, half)
 
 
 def _eye(a):

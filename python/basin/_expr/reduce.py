@@ -114,31 +114,13 @@ def count_nonzero(a, axis=None, *, keepdims=False):
     return sum_of(truth(a), axis, keepdims=keepdims)
 
 
-def average(a, axis=None, weights=None, *, keepdims=False):
-    if weights is None:
-        return mean(a, axis, keepdims=keepdims)
-    a, weights = expressions(a, weights)
-    if weights.shape != a.shape:
-        if axis is None or weights.ndim != len(axes_of(a, axis)):
-            raise BasinError(f"weights {weights!r} of {a!r}, expected the shape of its axes {axis}")
-        axes = axes_of(a, axis)
-        weights = weights.reshape(*(n if i in axes else 1 for i, n in enumerate(a.shape)))
-        weights = numpy.broadcast_to(weights, a.shape)
-    total = sum_of(weights, axis, keepdims=keepdims)
-    return sum_of(a * weights, axis, keepdims=keepdims) / total
-
-
 def norm(a, ord=None, axis=None, keepdims=False):  # noqa: A002, NumPy's name
+    """Of matrices only Frobenius' norm."""
     axes = axes_of(a, axis)
-    if ord is None or (len(axes) == 1 and ord == 2) or ord == "fro":
-        return numpy.sqrt(sum_of(a * a, axis, keepdims=keepdims))
-    if len(axes) == 2:
-        return _matrix_norm(a, ord, tuple(range(a.ndim)) if axis is None else axis, keepdims)
-    if len(axes) != 1:
-        raise BasinError(
-            f"norm of order {ord!r} over axes {axis} of {a!r}, expected one or two axes"
-        )
-    return vector_norm(a, axis=axis, keepdims=keepdims, ord=ord)
+    if ord not in (None, "fro") and len(axes) != 1:
+        raise BasinError(f"norm of order {ord!r} of {a!r}, expected one axis, or 'fro'")
+    order = 2 if ord in (None, "fro") else ord
+    return vector_norm(a, axis=axis, keepdims=keepdims, ord=order)
 
 
 def vector_norm(a, *, axis=None, keepdims=False, ord=2):  # noqa: A002
@@ -155,19 +137,6 @@ def vector_norm(a, *, axis=None, keepdims=False, ord=2):  # noqa: A002
     if ord == 2:
         return numpy.sqrt(sum_of(a * a, axis, keepdims=keepdims))
     return sum_of(abs(a) ** ord, axis, keepdims=keepdims) ** (1 / ord)
-
-
-def _matrix_norm(a, ord, axes, keepdims):  # noqa: A002
-    """The largest or smallest sum of columns or rows."""
-    if ord not in (1, -1, math.inf, -math.inf):
-        raise BasinError(
-            f"matrix norm of order {ord!r} of {a!r}, expected 'fro', 1, -1, inf or -inf"
-        )
-    down, along = axes if abs(ord) == 1 else reversed(axes)
-    sums = sum_of(abs(a), down, keepdims=True)
-    pick = max_of if ord > 0 else min_of
-    result = pick(sums, along, keepdims=True)
-    return result if keepdims else numpy.squeeze(result, tuple(axes))
 
 
 # ---- places ----
@@ -266,26 +235,6 @@ def diff(a, n=1, axis=-1):
         later = apply(lib.basin_slice, a, axis, start, count)
         a = later - apply(lib.basin_slice, a, axis, 0, count)
     return a
-
-
-def trapezoid(y, x=None, dx=1.0, axis=-1):
-    if x is not None:
-        y, x = expressions(y, x)
-        dx = diff(x, axis=-1 if x.ndim == 1 else axis)
-        if x.ndim == 1:
-            dx = numpy.moveaxis(dx.reshape((1,) * (y.ndim - 1) + dx.shape), -1, axis)
-    _, axis = one_axis(y, axis)
-    count = y.shape[axis] - 1
-    both = apply(lib.basin_slice, y, axis, 0, count) + apply(lib.basin_slice, y, axis, 1, count)
-    return sum_of(both * dx, axis) / 2
-
-
-def polyval(p, x):
-    p, x = expressions(p, x)
-    value = a0 = p[0] + numpy.zeros_like(x)
-    for i in range(1, len(p)):
-        value = (a0 if i == 1 else value) * x + p[i]
-    return value
 
 
 def convolve(a, v, mode="full"):

@@ -49,12 +49,6 @@ def moveaxis(a, source, destination):
     return transpose(a, order)
 
 
-def rollaxis(a, axis, start=0):
-    axis = axes_of(a, axis)[0]
-    start = start + a.ndim if start < 0 else start
-    return moveaxis(a, axis, start - (axis < start))
-
-
 def expand_dims(a, axis):
     axes = [axis] if isinstance(axis, numbers.Integral) else list(axis)
     rank = a.ndim + len(axes)
@@ -227,16 +221,6 @@ def flip(a, axis=None):
     return a
 
 
-def rot90(a, k=1, axes=(0, 1)):
-    first, second = axes
-    k %= 4
-    if k == 2:
-        return flip(a, axes)
-    if k == 1:
-        return swapaxes(flip(a, second), first, second)
-    return flip(swapaxes(a, first, second), second) if k == 3 else a
-
-
 # ---- choosing ----
 
 
@@ -264,18 +248,6 @@ def take_along_axis(a, indices, axis=-1):
     for i in others:
         places.append(numpy.arange(wide[i]).reshape([-1 if k == i else 1 for k in range(a.ndim)]))
     return take_places(a, [axis, *others], places)[0]
-
-
-def take_of(a, axis, places):
-    """At places(n) of an axis of length n."""
-    a, axis = one_axis(a, axis)
-    return take(a, places(a.shape[axis]), axis)
-
-
-def compress(mask, a, axis=None):
-    if isinstance(mask, Expression):
-        raise BasinError(f"compress of {a!r} by a mask that is not known yet: use numpy.where")
-    return take_of(a, axis, lambda n: numpy.flatnonzero(mask))
 
 
 # ---- matrices ----
