@@ -57,28 +57,31 @@ def pack_list(edges, queries, keys, both_ways=False, drop_self=False, add_self=F
             f"an edge names node {edges.min() if edges.min() < 0 else edges.max()}, "
             f"expected 0 to {max(queries, keys) - 1}"
         )
-    edges = numpy.ascontiguousarray(edges, dtype="i4")
     flags = (
         both_ways * lib.BASIN_PAIRS_BOTH_WAYS
         | drop_self * lib.BASIN_PAIRS_DROP_SELF
         | add_self * lib.BASIN_PAIRS_ADD_SELF
     )
+    parts = parts_of_list(edges, queries, keys, flags)
+    count = len(parts["key"])
+    offsets, length = list_offsets(queries, keys, count)
+    packed = numpy.zeros(length, "i4")
+    for part, at in zip(parts.values(), offsets):
+        packed[at : at + len(part)] = part
+    return packed, count
+
+
+def parts_of_list(edges, queries, keys, flags=0):
+    """The parts of a list of edges [E, 2] by name, as basin_pairs has them."""
+    edges = numpy.ascontiguousarray(edges, dtype="i4")
     pairs = owned(ffi.new("basin_pairs *"), lib.basin_pairs_free)
     data = ffi.cast("int32_t *", edges.ctypes.data)
     check(lib.basin_pairs_new, pairs, queries, keys, data, len(edges), flags)
-    return _packed(pairs), pairs.pairs
-
-
-def _packed(pairs):
-    offsets, length = list_offsets(pairs.queries, pairs.keys, pairs.pairs)
-    packed = numpy.zeros(length, "i4")
-    names = ("row", "key", "column", "query", "pair")
-    lengths = (pairs.queries + 1, pairs.pairs, pairs.keys + 1, pairs.pairs, pairs.pairs)
-    for name, at, count in zip(names, offsets, lengths):
-        if count:
-            part = ffi.buffer(getattr(pairs, name), 4 * count)
-            packed[at : at + count] = numpy.frombuffer(part, "i4")
-    return packed
+    lengths = (queries + 1, pairs.pairs, keys + 1, pairs.pairs, pairs.pairs)
+    return {
+        name: numpy.frombuffer(ffi.buffer(getattr(pairs, name), 4 * n) if n else b"", "i4").copy()
+        for name, n in zip(_LIST, lengths)
+    }
 
 
 class Pairs:
@@ -123,7 +126,7 @@ def pattern_of(pairs, kind, framework, exclude_self, queries, keys, flags):
             f"pairs are {found}, expected None, 'causal' or basin.{framework}.Pairs(edges, N)"
         )
     if exclude_self:
-        raise BasinError("a list of pairs that is to leave out self pairs; list those that count")
+        raise BasinError("a list of pairs that is to leave some out; list those that count")
     pairs._check(queries, keys)
     return pairs, pairs.count, flags
 

@@ -10,6 +10,7 @@ from typing import Any, Callable, Optional, TypeVar, cast
 
 import numpy
 
+from basin._engine.eager import parts_of_list
 from basin._engine.library import BasinError, ffi, lib
 from basin._engine.tensor import shape_of
 from basin._expr.batched import NotBatchedError, each, pointer_of, size_of
@@ -329,13 +330,8 @@ def _list_pairs(pattern, graph, q, k, pairs):
     if pairs.size and (pairs.min() < 0 or (pairs.max(0) >= ends).any()):
         raise BasinError(f"a pair beyond {ends[0]} queries and {ends[1]} keys")
     pairs, order = numpy.unique(pairs, axis=0, return_index=True)
-    query, key = pairs.T
-    by_key = numpy.argsort(key, kind="stable")
-    pattern.row = graph.places(numpy.searchsorted(query, numpy.arange(ends[0] + 1)))
-    pattern.key = graph.places(key)
-    pattern.column = graph.places(numpy.searchsorted(key[by_key], numpy.arange(ends[1] + 1)))
-    pattern.query = graph.places(query[by_key])
-    pattern.pair = graph.places(by_key)
+    for name, part in parts_of_list(pairs, *ends).items():
+        setattr(pattern, name, graph.places(part))
     return order
 
 

@@ -109,11 +109,8 @@ def attention(
 
 def _list_of(pairs, bias, mask, is_causal, q, k, real):
     """The packed list, its length and the bias [1, P, H]."""
-    if not isinstance(pairs, Pairs):
-        raise BasinError(f"pairs are a {type(pairs).__name__}, expected basin.jax.Pairs(edges, N)")
-    if is_causal or mask is not None:
-        raise BasinError("a list of pairs that is to leave some out; list the pairs that count")
-    pairs._check(q.shape[1], k.shape[1])
+    leaves_out = is_causal or mask is not None
+    _eager.pattern_of(pairs, Pairs, "jax", leaves_out, q.shape[1], k.shape[1], 0)
     if bias is not None:
         bias = jnp.asarray(bias, real)
         if bias.shape != (pairs.count, q.shape[2]):

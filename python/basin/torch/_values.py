@@ -104,15 +104,9 @@ def _values(q, k, v, bias, packed, count, flags, factor):
 
 def _list_of(pairs, mask, is_causal, query, key, real):
     """The packed list, its length and the bias [B, P, H]."""
-    if not isinstance(pairs, Pairs):
-        raise BasinError(
-            f"pairs are a {type(pairs).__name__}, expected basin.torch.Pairs(edges, N)"
-        )
-    if is_causal:
-        raise BasinError("a list of pairs that is to be causal; list the pairs that count")
-    pairs._check(query.shape[2], key.shape[2])
-    if pairs.packed.device != query.device:
-        raise BasinError(f"pairs on {pairs.packed.device}, query on {query.device}; use pairs.to()")
+    sizes = query.shape[2], key.shape[2]
+    _eager.pattern_of(pairs, Pairs, "torch", is_causal, *sizes, 0)
+    _attention.f.check_beside("pairs", pairs.packed, query)
     if mask is None:
         return pairs.packed, pairs.count, None
     expected = (pairs.count, query.shape[1])
