@@ -82,14 +82,11 @@ class Attention:
 
     def __init__(self, f):
         self.f = f
-        for name, both in (("lse", None), ("force", None), ("reverse", None),
-                           ("values", self._values_both), ("values_reverse", None),
-                           ("values_second", None)):  # fmt: skip
-            shapes, jvp, vjp = (
-                getattr(self, f"_{name}_{what}") for what in ("shapes", "jvp", "vjp")
-            )
-            compute = functools.partial(self._compute, OPERATIONS[name], shapes)
-            setattr(self, name, f.operation(name, shapes, compute, jvp, vjp, both))
+        both = {"values": self._values_both}
+        for name, row in OPERATIONS.items():
+            rules = [getattr(self, f"_{name}_{what}") for what in ("shapes", "jvp", "vjp")]
+            compute = functools.partial(self._compute, row, rules[0])
+            setattr(self, name, f.operation(name, compute, *rules, both.get(name)))
 
     def _compute(self, operation, shapes, static, *operands):
         return self.f.run(operation, static, shapes(static, *operands), operands)

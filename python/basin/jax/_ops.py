@@ -43,7 +43,7 @@ class _Framework:
 
     # ---- operations ----
 
-    def operation(self, name, shapes, compute, jvp, vjp, _both):
+    def operation(self, name, compute, shapes, jvp, vjp, _both):
         def structs(static, *operands):
             found = shapes(static, *operands)
             return [x if x is None else jax.ShapeDtypeStruct(*x) for x in found]

@@ -290,7 +290,7 @@ def _define(name, shapes, compute):
     return dispatched, computed
 
 
-def operation(name, shapes, compute, jvp, vjp, both=None):
+def operation(name, compute, shapes, jvp, vjp, both=None):
     """An operation as basin._engine.attention calls it, and its derivatives, registered for calls
     through the dispatcher. `both`, where given, computes the one result and its tangent."""
     dispatched, computed = _define(name, shapes, compute)
