@@ -53,7 +53,7 @@ _C = 16  # gc
 
 
 def bits(needs):
-    """Of those that are needed."""
+    """The mask of those that are needed."""
     return sum(1 << i for i, need in enumerate(needs) if need)
 
 
@@ -261,7 +261,7 @@ class Attention:
         return requested_of([*map(_like, (q, k, v)), slopes, self._output(q, v)], static[3])
 
     def _values_second_jvp(self, static, operands, tangents):
-        """Of third order, but for tangents of the tangents, in which it is linear."""
+        """A third order, but for tangents of the tangents, in which it is linear."""
         there = [i for i, t in enumerate(tangents) if t is not None and i != 4]
         function = functools.partial(self._written_by, static, operands, there)
         some = [operands[i] for i in there], [tangents[i] for i in there]
