@@ -282,7 +282,8 @@ static basin_status train(basin_train_job *job, basin_error *error) {
     BASIN_TRY(basin_settings_get_number(&seed, o->settings, "seed", error));
     BASIN_TRY(
         basin_graph_fold(&f, &folds, &o->reading, &set, o->validation, (uint64_t)seed, error));
-    bool scaffolds = f && !o->reading.index && !strcmp(o->reading.split, "scaffold");
+    bool values = set.task == BASIN_GRAPHS_VALUES && !set.binary; /* have the split's own part */
+    bool scaffolds = f && !o->reading.index && !strcmp(o->reading.split, "scaffold") && !values;
     if (f) data.graph = f->item[0], data.graphs = f->count[0];
     if (scaffolds) { /* parts for validation are drawn from both, by whole scaffolds */
         memcpy(f->item[0] + f->count[0], f->item[1], (size_t)f->count[1] * sizeof **f->item);

@@ -332,6 +332,25 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
 }
 
 /* Chains with and without oxygen: the memory knows them at once, and colours the picture. */
+/* Epochs of values are chosen by the split's own part, the rarest scaffolds but the test's. */
+TEST_WITH(scaffolds_of_values, folder_new, folder_remove) {
+    static const char rings[][12] = {"C1CC1", "C1CCC1", "C1CCCC1", "C1CCCCC1", "c1ccccc1"};
+    static const int count[] = {12, 4, 2, 1, 1}; /* 16 to train on, 2, 2 */
+    char path[PATH_TEXT], table[2000];
+    size_t n = (size_t)snprintf(table, sizeof table, "smiles,y\n");
+    for (int g = 0; g < 5; g++)
+        for (int i = 0; i < count[g]; i++)
+            n += (size_t)snprintf(table + n, sizeof table - n, "%.*s%s,%d.5\n", i, "CCCCCCCCCCC",
+                                  rings[g], i);
+    file_put(folder_path(path, state, "s.csv"), table, n);
+    run_ok(state, "graph train s.csv --target y --split scaffold -o s.safetensors --epochs 1 "
+                  "--members 2 " SMALL);
+    const char *out =
+        run_ok(state, "graph eval s.safetensors s.csv --split scaffold --part validation")->out;
+    assert_contains(out, "validated on         2");
+    assert_contains(out, "the memory");
+}
+
 TEST_WITH(explains_molecules, folder_new, folder_remove) {
     char path[500], table[8000] = "smiles,y\n";
     static char drawn[1 << 16];
