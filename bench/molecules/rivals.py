@@ -1,6 +1,7 @@
 """Random forest and XGBoost on counted Morgan fingerprints (radius 2, 2,048 numbers) and chemprop
 (D-MPNN, its defaults) on DeepChem's scaffold split, the one of `basin graph train --split scaffold`,
-with the CPU seconds of each.
+with the CPU seconds of each. Molecules are in standard form (largest part, neutral): as written,
+charges give ClinTox's labels away.
 Needs rdkit, scikit-learn, xgboost, chemprop.
 
     python bench/molecules/rivals.py FOLDER [esol freesolv bbbp clintox tox21 sider ..]
@@ -20,6 +21,7 @@ import tempfile
 import numpy
 from rdkit import Chem, RDLogger
 from rdkit.Chem import rdFingerprintGenerator
+from rdkit.Chem.MolStandardize import rdMolStandardize
 from rdkit.Chem.Scaffolds import MurckoScaffold
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.metrics import average_precision_score, roc_auc_score
@@ -41,10 +43,12 @@ def read(path, targets):
     with open(path) as file:
         rows = list(csv.DictReader(file))
     targets = targets or [name for name in rows[0] if name != "smiles"]
+    largest, neutral = rdMolStandardize.LargestFragmentChooser(), rdMolStandardize.Uncharger()
     known = [(Chem.MolFromSmiles(row["smiles"]), row) for row in rows]
+    known = [(m and neutral.uncharge(largest.choose(m)), row) for m, row in known]
     known = [(m, row) for m, row in known if m and (len(targets) > 1 or row[targets[0]] != "")]
     y = [[float(row[t]) if row[t] else numpy.nan for t in targets] for _, row in known]
-    return [m for m, _ in known], [row["smiles"] for _, row in known], numpy.array(y)
+    return [m for m, _ in known], [Chem.MolToSmiles(m) for m, _ in known], numpy.array(y)
 
 
 def split(molecules):
