@@ -346,9 +346,12 @@ TEST_WITH(scaffolds_of_values, folder_new, folder_remove) {
     run_ok(state, "graph train s.csv --target y --split scaffold -o s.safetensors --epochs 1 "
                   "--members 2 " SMALL);
     const char *out =
-        run_ok(state, "graph eval s.safetensors s.csv --split scaffold --part validation")->out;
-    assert_contains(out, "validated on         2");
-    assert_contains(out, "the memory");
+        run_ok(state, "graph eval s.safetensors s.csv --split scaffold --part validation --json")
+            ->out;
+    cJSON *found = cJSON_Parse(out);
+    assert_true(number(found, "validated_on") == 2);
+    assert_true(number(cJSON_GetObjectItem(found, "memory_only"), "rmse") > 0);
+    cJSON_Delete(found);
 }
 
 TEST_WITH(explains_molecules, folder_new, folder_remove) {
