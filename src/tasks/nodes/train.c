@@ -267,6 +267,9 @@ static basin_status order_nodes(training_session *t, basin_error *error) {
     if (t->order) memcpy(t->order, d->network->order, count * sizeof *t->order);
     basin_network_close(t->opened);
     d->network = t->opened = ordered;
+    /* Samples and parts are found in it, not in the caller's network. */
+    free(ordered->origin);
+    ordered->origin = NULL;
     if (status || !d->part) return status;
     BASIN_TRY(BASIN_NEW_RAW(&t->part, count, "a split", error));
     memcpy(t->part, d->part, count);

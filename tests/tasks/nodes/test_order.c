@@ -155,7 +155,8 @@ static void check_parts(const fraud_scene *a, basin_network *shuffled) {
     for (int k = 0; k < 2; k++) basin_parts_close(parts[k]), free(p[k]);
 }
 
-static void check(bool related, bool directed, int64_t trees, const char *facts) {
+static void check(bool related, bool directed, int64_t trees, const char *facts,
+                  const char *sampling) {
     rows *table = calloc(2, sizeof *table);
     basin_network_options options = {.directed = directed};
     fraud_scene scene[2];
@@ -166,6 +167,7 @@ static void check(bool related, bool directed, int64_t trees, const char *facts)
         if (!strcmp(facts, "none")) basin_network_forget_facts(s->network);
         s->settings.epochs = 6, s->settings.hops = 2, s->settings.facts = facts;
         s->settings.trees = trees, s->settings.labels = trees > 0;
+        s->settings.sampling = sampling, s->settings.fanout = 2;
         s->settings.calibrate = trees ? "auto" : "none";
         s->model = fraud_train(s->network, s->part, &s->settings, &s->training);
     }
@@ -189,11 +191,12 @@ static void check(bool related, bool directed, int64_t trees, const char *facts)
 
 static void shuffled_tables_give_the_same_bits(void **state) {
     (void)state;
-    check(false, false, 0, "both");
-    check(true, false, 0, "features");
-    check(false, true, 0, "both");
-    check(false, false, 0, "none");
-    if (!basin_trees_available(NULL)) check(false, false, 4, "both");
+    check(false, false, 0, "both", "full");
+    check(false, false, 0, "both", "neighbours");
+    check(true, false, 0, "features", "neighbours");
+    check(false, true, 0, "both", "subgraph");
+    check(false, false, 0, "none", "full");
+    if (!basin_trees_available(NULL)) check(false, false, 4, "both", "neighbours");
 }
 
 static void ids_are_ordered_as_people_do(void **state) {
