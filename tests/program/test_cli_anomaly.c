@@ -245,7 +245,7 @@ TEST(settings_without_effect_are_refused) {
                      1, trial[i].line);
     const program *p =
         run_ok(state, "anomaly train accounts.csv transfers.csv --epochs 1 --members 1 --trees 0 "
-                      "--hops 0 --scaling standard --fanout 4");
+                      "--hops 0 --scaling standard --position learned --fanout 4");
     assert_contains(p->err, "fanout has no effect with sampling full; leave it out");
 }
 

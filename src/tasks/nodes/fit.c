@@ -97,15 +97,14 @@ static bool is_full(const basin_nodes_fitting *f) {
     return basin_choice_is(f->settings.sampling, "full");
 }
 
-enum { BATCHES = 4 }; /* of an epoch, where training nodes are many */
+enum { VISITED = 8192 }; /* training nodes of an epoch of samples, at most */
 
 /* Validation scores all nodes: samples of large graphs are small and validated seldom. */
 static void choose_pace(basin_nodes_fitting *f) {
     enum { VALIDATIONS = 5, VALIDATE_EVERY = 4 };
     basin_nodes_settings *s = &f->settings;
-    double max = (double)(BATCHES * s->batch) / (double)f->train_count;
     bool walk = basin_choice_is(s->sampling, "neighbours");
-    if (s->fraction <= 0) s->fraction = walk && max < 0.05 ? max : 0.05;
+    if (s->fraction <= 0) s->fraction = walk ? fmin(1, VISITED / (double)f->train_count) : 0.05;
     if (!s->evaluate)
         s->evaluate = !is_full(f) && s->epochs > VALIDATIONS * VALIDATE_EVERY
                           ? s->epochs / VALIDATIONS
@@ -121,21 +120,23 @@ static bool is_slower(const basin_nodes_fitting *f) {
     const basin_nodes_settings *s = &f->settings;
     double N = (double)f->network->nodes, full = 3 * N, train = (double)f->train_count;
     double level = (double)s->batch, sample = 3 * level,
-           share = s->fraction > 0 ? s->fraction : 0.05;
-    double batches = ceil(share * train / (double)s->batch);
+           visited = s->fraction > 0 ? s->fraction * train : fmin(train, VISITED);
+    double batches = ceil(visited / (double)s->batch);
     for (int r = 0; r < f->inputs.shape.relations; r++) full += (double)f->inputs.shape.pairs[r];
     for (int i = 0; i < 3 && i < s->blocks * s->steps; i++) {
         level *= i ? 1 + (double)(s->fanout / 4) : (double)s->fanout;
         sample += 3 * level + 2 * level * f->inputs.shape.relations;
     }
-    if (s->fraction <= 0) batches = fmin(batches, BATCHES);
     return N >= LARGE && full > 1.3 * 1.5 * batches * sample && !s->implicit &&
            basin_choice_is(s->position, "none") &&
            strcmp(basin_backend_info_of(f->work.backend).name, "cuda") != 0;
 }
 
-/* Full where it fits and neighbours are not quicker; then how much an epoch takes of it. */
+/* Full where it fits and neighbours are not preferred; then how much an epoch takes of it. */
 static basin_status choose_sampling(basin_nodes_fitting *f, basin_error *error) {
+    enum { FEW_SEEN = 2, MORE_SEEN = 8 };
+    if (!f->settings.fanout) f->settings.fanout = f->inputs.shape.facts ? MORE_SEEN : FEW_SEEN;
+    f->model->settings.fanout = f->settings.fanout;
     char *how = f->model->trained_on;
     size_t size = sizeof f->model->trained_on, limit = basin_nodes_memory_limit(&f->work);
     const char *asked = f->settings.sampling;
@@ -143,8 +144,8 @@ static basin_status choose_sampling(basin_nodes_fitting *f, basin_error *error) 
                                      f->work.backend, error));
     f->bytes += basin_parted_inputs_bytes(&f->inputs);
     f->shrink = basin_choice_is(asked, "auto");
-    if (f->shrink)
-        f->settings.sampling = f->bytes <= limit && !is_slower(f) ? "full" : "neighbours";
+    bool samples = basin_nodes_prefer_samples(&f->settings, f->model->task) || is_slower(f);
+    if (f->shrink) f->settings.sampling = f->bytes <= limit && !samples ? "full" : "neighbours";
     f->model->sampled = !is_full(f);
     choose_pace(f);
     double gib = (double)f->bytes / (1 << 30), max = (double)limit / (1 << 30);
@@ -156,7 +157,7 @@ static basin_status choose_sampling(basin_nodes_fitting *f, basin_error *error) 
     if (!is_full(f))
         snprintf(how, size, "%s, %.3g of the nodes an epoch (the full graph: %.1f GiB of %.1f%s)",
                  f->settings.sampling, f->settings.fraction, gib, max,
-                 f->shrink && f->bytes <= limit ? ", but slower" : "");
+                 f->shrink && f->bytes <= limit ? ", which would learn more slowly" : "");
     return BASIN_OK;
 }
 
@@ -654,6 +655,13 @@ static basin_status warn_of_leaks(const basin_nodes_fitting *f, basin_error *err
 static basin_status prepare(basin_nodes_fitting *f, basin_error *error) {
     basin_nodes_model *m = f->model;
     basin_parts *parts = f->work.parts;
+    const char *sampling = f->settings.sampling;
+    if (parts && !basin_choice_is(sampling, "auto") && !basin_choice_is(sampling, "full"))
+        return basin_fail(
+            error, BASIN_UNSUPPORTED,
+            "sampling %s is not supported for a partitioned graph; use sampling full, "
+            "or neighbours of the whole graph, in 1 part",
+            sampling);
     if (parts) parts->threads = basin_backend_info_of(f->work.backend).threads;
     BASIN_TRY(basin_parted_inputs_open(&f->inputs, f->network, parts, &f->settings, error));
     if (parts) f->settings.sampling = "full";

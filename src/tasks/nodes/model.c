@@ -256,5 +256,6 @@ basin_status basin_nodes_resume(basin_nodes_settings *settings, const basin_task
     }
     if (settings->fraction <= 0) settings->fraction = found.fraction;
     if (!settings->evaluate) settings->evaluate = found.evaluate;
+    if (!settings->fanout) settings->fanout = found.fanout;
     return basin_run_match(run, &found, settings, task->table, error);
 }

@@ -60,6 +60,11 @@ typedef struct basin_nodes_net {
 } basin_nodes_net;
 
 bool basin_nodes_descends(const basin_nodes_settings *settings); /* as the paper has it */
+/* Whether sampling auto takes samples even of a graph that fits: a step on a sample teaches as much
+ * as one on the whole graph, for a small part of the work. Not of models of classes, of fixed
+ * points, which depend on the whole graph, and of learned positions, one per node. */
+bool basin_nodes_prefer_samples(const basin_nodes_settings *settings,
+                                const basin_task_settings *task);
 bool basin_nodes_on_graph(const basin_nodes_settings *settings); /* or by nodes only */
 bool basin_nodes_plain(const basin_nodes_settings *settings);    /* form linear or mlp */
 basin_anomaly_config basin_nodes_net_config(const basin_nodes_settings *settings,

@@ -389,12 +389,15 @@ basin_status basin_nodes_reference_load(basin_nodes_reference *reference,
       "Averaging of weights over steps: w' = X w' + (1 - X) w; 0: none.")
 #define BASIN_NODE_SAMPLING_SETTINGS(X)                                                            \
     X(CHOICE, sampling, BASIN_CHOICES("auto", "full", "subgraph", "neighbours"),                   \
-      "What an epoch runs over; auto: the full graph where it fits, else neighbours.")             \
+      "What an epoch runs over; auto: for detectors of form energy without positions neighbours, " \
+      "else the full graph where it fits, else neighbours.")                                       \
     X(REAL, fraction, "X", 0, 1,                                                                   \
-      "The part of the nodes that a sampled epoch takes; 0: 0.05, of neighbours at most 4 "        \
-      "batches.",                                                                                  \
+      "The part of the nodes that a sampled epoch takes; 0: 0.05 of a subgraph's, of neighbours "  \
+      "all training nodes up to 8,192.",                                                           \
       .needs = "sampling!=full")                                                                   \
-    X(INTEGER, fanout, "N", 1, 1e6, "Neighbours of a node that sampling takes.",                   \
+    X(INTEGER, fanout, "N", 0, 1e6,                                                                \
+      "Neighbours of a node that sampling takes; 0: 2, or 8 where facts of edges are in the "      \
+      "energy, which learns whose count by comparing them.",                                       \
       .needs = "sampling=auto|neighbours")                                                         \
     X(INTEGER, parts, "N", 0, 1024,                                                                \
       "Parts that the graph is cut into, which ranks share: the weights do not depend on how "     \

@@ -14,13 +14,10 @@ static basin_status check(const basin_nodes_settings *s, basin_error *error) {
                           "facts %s with a graph in parts, where edges that lead to other parts "
                           "have no energy; needs a model with facts features or none",
                           s->facts);
-    if (!placed && (basin_choice_is(s->sampling, "auto") || basin_choice_is(s->sampling, "full")))
-        return BASIN_OK;
-    return basin_fail(
-        error, BASIN_UNSUPPORTED,
-        "position %s with sampling %s is not supported for a partitioned graph; use %s",
-        s->position, s->sampling,
-        placed ? "position none" : "sampling full, or neighbours of the whole graph, in 1 part");
+    if (!placed) return BASIN_OK;
+    return basin_fail(error, BASIN_UNSUPPORTED,
+                      "position %s is not supported for a partitioned graph; use position none",
+                      s->position);
 }
 
 static void set_shape(basin_parted_inputs *in) {

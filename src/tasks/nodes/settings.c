@@ -16,6 +16,11 @@ bool basin_nodes_plain(const basin_nodes_settings *r) {
     return basin_choice_is(r->form, "linear") || basin_choice_is(r->form, "mlp");
 }
 
+bool basin_nodes_prefer_samples(const basin_nodes_settings *s, const basin_task_settings *task) {
+    return !basin_classes_several(task) && basin_nodes_descends(s) && !s->implicit &&
+           basin_choice_is(s->position, "none");
+}
+
 bool basin_facts_bias(const basin_nodes_settings *s) {
     return basin_choice_is(s->facts, "energy") || basin_choice_is(s->facts, "both");
 }

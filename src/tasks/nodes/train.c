@@ -145,8 +145,12 @@ static basin_status choose_parts(training_session *t, basin_error *error) {
 
 /* Samples are drawn from the whole graph, which every rank opens; their batches are cut instead. */
 static bool samples_whole(const training_session *t, const basin_nodes_settings *found) {
-    bool open = basin_choice_is(t->settings.sampling, "auto") && found && found->sampling;
-    const char *sampling = open ? found->sampling : t->settings.sampling;
+    const char *sampling = t->settings.sampling;
+    bool open = basin_choice_is(sampling, "auto");
+    if (open && found && found->sampling)
+        sampling = found->sampling;
+    else if (open && !t->run->saved && basin_nodes_prefer_samples(&t->settings, t->task))
+        sampling = "neighbours";
     return basin_choice_is(sampling, "neighbours") && t->settings.parts <= 1 && !t->parts;
 }
 

@@ -54,11 +54,12 @@ TEST_WITH(samples_have_the_same_bits, make_table, program_teardown) {
 
 /* Nothing that was asked for goes unheard. */
 TEST_WITH(what_does_not_go_together_is_said, make_table, program_teardown) {
-    assert_error(run(state, "anomaly train " DATA SIZE "--shards 4 -o x.safetensors"), 1,
-                 "shards is 4 and sampling auto; needs sampling neighbours");
+    assert_error(
+        run(state, "anomaly train " DATA SIZE "--shards 4 --sampling full -o x.safetensors"), 1,
+        "shards is 4 and sampling full; needs sampling neighbours");
     if (ranks_absent()) skip();
-    const program *p =
-        run_parts(state, 2, LIMIT, "anomaly train " DATA SIZE "--parts 1 -o x.safetensors");
+    const program *p = run_parts(
+        state, 2, LIMIT, "anomaly train " DATA SIZE "--parts 1 --sampling full -o x.safetensors");
     assert_int_equal(p->code, 1);
     assert_contains(p->err, "in 1 part over 2 ranks; needs parts for each of them");
 }

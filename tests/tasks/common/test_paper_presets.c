@@ -131,7 +131,7 @@ TEST(anomalies) {
             {"average", "0"},
             {"members", "1"},
             {"hopfield_kind", "relu"},
-            {"sampling", anomaly[i].sampled ? "subgraph" : "auto"},
+            {"sampling", anomaly[i].sampled ? "subgraph" : "full"},
             {"fraction", "0.05"},
             {NULL, NULL},
         };

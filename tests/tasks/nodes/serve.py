@@ -245,7 +245,7 @@ def test_additions(s):
     status, a = s.ask("POST", "/add", {"accounts": [{"id": "N1", "balance": 20}]})
     assert status == 200 and a["updated"] == 1 and a["accounts"] == 0, a
     assert s.ask("GET", "/score?id=N1")[1]["results"][0]["probability"] != before
-    why = s.ask("GET", "/explain?id=N1")[1]["results"][0]
+    why = s.ask("GET", "/explain?id=N1&reasons=50")[1]["results"][0]
     assert {n["id"] for n in why["neighbours"]} == {"A1", "A2"} and "balance" in [f["feature"] for f in why["features"]], why
     return a["journal"]
 

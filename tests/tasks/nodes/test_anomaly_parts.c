@@ -88,6 +88,7 @@ TEST(parts_train_as_the_whole) {
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(NODES, 5, 1, false));
     basin_training_result whole, apart, given;
     s.settings.epochs = 4, s.settings.dropout = 0, s.settings.average = 0;
+    s.settings.sampling = "full";
     basin_nodes_model *one = train(&whole, s.network, NULL, s.part, &s.settings, &s.training);
     basin_parts *parts = cut(s.network, PARTS);
     basin_nodes_model *two = train(&apart, NULL, parts, s.part, &s.settings, &s.training);
