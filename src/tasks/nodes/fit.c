@@ -132,6 +132,14 @@ static bool is_slower(const basin_nodes_fitting *f) {
            strcmp(basin_backend_info_of(f->work.backend).name, "cuda") != 0;
 }
 
+/* Few training nodes make small batches: an epoch should have some steps. */
+static void choose_batch(basin_nodes_fitting *f) {
+    enum { STEPS = 8, MINIMUM = 64 };
+    int64_t *batch = &f->settings.batch;
+    while (*batch >= 2 * MINIMUM && *batch * STEPS > f->train_count) *batch /= 2;
+    f->model->settings.batch = *batch;
+}
+
 /* Full where it fits and neighbours are not preferred; then how much an epoch takes of it. */
 static basin_status choose_sampling(basin_nodes_fitting *f, basin_error *error) {
     enum { FEW_SEEN = 2, MORE_SEEN = 8 };
@@ -144,7 +152,9 @@ static basin_status choose_sampling(basin_nodes_fitting *f, basin_error *error) 
                                      f->work.backend, error));
     f->bytes += basin_parted_inputs_bytes(&f->inputs);
     f->shrink = basin_choice_is(asked, "auto");
-    bool samples = basin_nodes_prefer_samples(&f->settings, f->model->task) || is_slower(f);
+    bool samples = basin_nodes_prefer_samples(&f->settings, f->model->task);
+    if (f->shrink && samples) choose_batch(f);
+    samples = samples || is_slower(f);
     if (f->shrink) f->settings.sampling = f->bytes <= limit && !samples ? "full" : "neighbours";
     f->model->sampled = !is_full(f);
     choose_pace(f);
@@ -154,10 +164,13 @@ static basin_status choose_sampling(basin_nodes_fitting *f, basin_error *error) 
                           "sampling is %s with implicit: a fixed point depends on the whole graph "
                           "(%.2f GiB of %.1f allowed); needs sampling full",
                           asked, gib, max);
-    if (!is_full(f))
-        snprintf(how, size, "%s, %.3g of the nodes an epoch (the full graph: %.1f GiB of %.1f%s)",
-                 f->settings.sampling, f->settings.fraction, gib, max,
-                 f->shrink && f->bytes <= limit ? ", which would learn more slowly" : "");
+    if (is_full(f)) return BASIN_OK;
+    char share[32] = "all";
+    if (f->settings.fraction < 1) snprintf(share, sizeof share, "%.3g", f->settings.fraction);
+    int used = snprintf(how, size, "samples of %s, %s of the nodes per epoch", f->settings.sampling,
+                        share);
+    if (f->bytes > limit)
+        snprintf(how + used, size - (size_t)used, " (the full graph: %.1f GiB of %.1f)", gib, max);
     return BASIN_OK;
 }
 

@@ -24,6 +24,7 @@ static double test_auroc(const basin_network *network, const uint8_t *part,
 TEST(a_planted_signal_is_found) {
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(1500, 3, 1, false));
     s.settings.hops = 0; /* the block itself must carry the signal */
+    s.settings.sampling = "full";
     double full = test_auroc(s.network, s.part, &s.settings, &s.training);
     s.settings.sampling = "subgraph", s.settings.fraction = 0.5;
     double subgraph = test_auroc(s.network, s.part, &s.settings, &s.training);
