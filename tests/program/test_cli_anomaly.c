@@ -64,10 +64,13 @@ TEST(reasons_of_a_mixture_add_up) {
                                      "-o x.safetensors");
     p = run(state, "anomaly explain x.safetensors acc3 accounts.csv transfers.csv --quiet --json");
     cJSON *tree = run_json(p);
-    double sum = json_number(tree, "typical_logit") + json_number(tree, "rest");
+    double typical = json_number(tree, "typical_logit");
+    double sum = typical + json_number(tree, "rest");
     const cJSON *item;
     cJSON_ArrayForEach(item, json_at(tree, "features")) sum += json_number(item, "moves");
-    assert_true(fabs(sum - json_number(tree, "logit")) < 0.05);
+    double logit = json_number(tree, "logit"), way = fabs(logit - typical);
+    if (!(fabs(sum - logit) < 0.02 * fmax(way, 0.5))) /* what the integral may miss */
+        fail_msg("reasons add up from %g to %g, the logit is %g", typical, sum, logit);
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "features")), 9); /* 2, neighbours; 2 hops */
 }
 
@@ -279,7 +282,7 @@ TEST(a_configuration_tells_what_a_run_would_take) {
     cJSON *tree = run_json(p);
     assert_true(json_number(tree, "estimate.parameters") > 1000);
     assert_true(json_number(tree, "estimate.memory_bytes") > 10000);
-    assert_true(json_number(tree, "estimate.steps") == 75);
+    assert_true(json_number(tree, "estimate.steps") == 300); /* four batches of 64 */
     assert_true(json_number(tree, "estimate.seconds") > 0);
     char path[PATH_TEXT];
     assert_int_not_equal(access(folder_path(path, state, "never.safetensors"), F_OK), 0);
