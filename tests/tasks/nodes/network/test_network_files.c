@@ -222,6 +222,11 @@ TEST(reads_real_dgl) {
     snprintf(line, sizeof line, "python3 '%s/share/basin/dgl.py' '%s' '%s'", BASIN_SOURCE, dgl,
              path);
     assert_int_equal(system(line), 0);
+    snprintf(line, sizeof line, /* DGL's file has a loop at every node */
+             "python3 -c 'import numpy; p = \"%s\"; d = dict(numpy.load(p)); numpy.savez(p, **{k: "
+             "v[v[:, 0] != v[:, 1]] if k.startswith(\"edges\") else v for k, v in d.items()})'",
+             path);
+    assert_int_equal(system(line), 0);
     assert_int_equal(open_one(&a, path, NULL, NULL), BASIN_OK);
     assert_int_equal(open_one(&b, npz, NULL, NULL), BASIN_OK);
     static const char *const name[][2] = {
