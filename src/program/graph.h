@@ -123,11 +123,11 @@ void basin_graph_close_all(void *job);
 void basin_record_set(basin_record *r, const void *set);
 /* The fields of measures of a target, in an object where `key` is not NULL; with `items`, the
  * number of graphs or nodes before them. */
+void basin_record_measures(basin_record *r, const char *key, const basin_graphs_measures *measures,
+                           basin_graphs_target target, bool items);
 /* Where there is a memory, it and the network by themselves. */
 void basin_record_parts(basin_record *r, const basin_graphs_evaluate_result *evaluation,
                         basin_graphs_target target);
-void basin_record_measures(basin_record *r, const char *key, const basin_graphs_measures *measures,
-                           basin_graphs_target target, bool items);
 /* The name of the score that chooses epochs, "accuracy, percent"; and its value, or NaN. */
 const char *basin_graph_score_name(const basin_graphset *set);
 double basin_graph_score(const basin_graphset *set, const basin_graphs_measures *measures);
