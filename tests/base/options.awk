@@ -4,7 +4,8 @@
 #
 # A line of code that begins with basin must go on with a command; what begins with -- behind a
 # command, there or in a span, must be an option of it; a span that begins with -- must be an option
-# of some command, or of a program that is called beside basin.
+# of some command, or of a program that is called beside basin. After calls=1 such spans are not looked at, and
+# $basin stands for basin.
 
 function complain(text) { print FILENAME ":" FNR ": " text; failed = 1 }
 
@@ -28,7 +29,7 @@ function check_call(text, strict,    word, words, i, name) {
     name = word[1] " " word[2]
     if (!(name in commands)) name = word[1]
     if (!(name in commands)) {
-        if (strict && !(name in group) && name !~ /^-/) complain("no command " name)
+        if (strict && !(name in group) && name !~ /^["$-]/) complain("no command " name)
         return
     }
     for (i = 2; i <= words; i++) {
@@ -43,10 +44,12 @@ function check_option(name, word) {
 
 function check_span(span,    word) {
     if (match(span, /^--[a-z][a-z0-9-]*/)) {
+        if (calls) return
         word = substr(span, 1, RLENGTH)
         if (!(word in any) && !(word in elsewhere)) complain("no command has the option " word)
-    } else if (match(span, /(^|[ \/])basin [a-z]/)) {
-        check_call(substr(span, RSTART + RLENGTH - 1), 0)
+    } else {
+        if (match(span, /(^|[ \/])basin [a-z]/)) span = substr(span, RSTART + RLENGTH - 1)
+        check_call(span, 0)
     }
 }
 
@@ -65,10 +68,11 @@ part == 1 { next }
 {
     line = start $0
     start = ""
+    if (calls) sub(/^ *(show "|step [a-z]+ )?"?\$basin"? /, "    basin ", line)
 }
 line ~ /^ *(\$ )?((mpirun|srun) .*)?(build\/)?basin [a-z-]/ {
     match(line, /basin [a-z-]/)
-    check_call(substr(line, RSTART + 6), line ~ /^(    |basin)/)
+    check_call(substr(line, RSTART + 6), line ~ (calls ? "^    " : "^(    |basin)"))
     next
 }
 {

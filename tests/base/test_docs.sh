@@ -1,7 +1,7 @@
 #!/bin/sh
 # README, CONTRIBUTING, CHANGELOG, the pages under docs/, examples/ and bench/, and comments in C name
-# only files that the tree has (docs.awk has the rules); README and the guides name only commands and options
-# that the program has (options.awk); and CITATION.cff states the version.
+# only files that the tree has (docs.awk has the rules); README, the guides, and lines that call the program in other
+# documents and scripts name only commands and options that it has (options.awk); and CITATION.cff states the version.
 #
 #   tests/base/test_docs.sh [ROOT]     another tree than this one
 #
@@ -19,13 +19,15 @@ sources=$(printf '%s\n' "$files" | grep -E '^(src|include|examples)/.*\.(c|h|cu)
 printf '%s\n' "$files" | awk -f "$here/docs.awk" - $pages $sources
 
 # The laboratory diary and the changelog tell of options that were renamed since; the long examples
-# are programs of their own.
-guides=$(printf '%s\n' "$pages" | grep -E '^(README.md|models/|docs/)' |
+# and what stands in the other folders are programs of their own: of them only calls of Basin count.
+guides=$(printf '%s\n' "$pages" | grep -E '^(README.md|models/|paper/|docs/)' |
     grep -vE '^docs/(lab/|(sudoku|memories)\.md)')
+callers=$(printf '%s\n' "$files" | grep -E '^((bench|debian|examples|packaging|python|scripts|share|tests)/|docs/(sudoku|memories)|[A-Z]+\.md)' |
+    grep -vE '^(README|CHANGELOG)\.md|^tests/base/|\.(c|h)$' | xargs grep -lIE 'basin"? [a-z-]' || true)
 manual=$(mktemp)
 trap 'rm -f "$manual"' EXIT
 ${BASIN:-build/basin} help --markdown >"$manual"
-awk -f "$here/options.awk" "$manual" $guides
+awk -f "$here/options.awk" "$manual" $guides calls=1 $callers
 
 # The version stands in version.h; whoever cites Basin should find the same one.
 version=$(sed -n 's/.*BASIN_VERSION_STRING "\(.*\)".*/\1/p' include/basin/version.h)

@@ -90,4 +90,22 @@ if "$here/test_docs.sh" "$tree" >found; then
     exit 1
 fi
 diff wanted found
+printf '' >docs/guide.md
+
+# Elsewhere only calls count, by any name that scripts have for the program.
+mkdir paper bench
+echo 'In `graph.c`: `basin image train x --old`, `info --old`' >paper/README.md
+printf 'basin is\n`--mode`\n    basin image train x --older\n' >bench/README.md
+printf 'show "$basin image train x \\\\\n    --oldest"\n"$basin" "$task" x --y\n' >scripts/bench
+cat >wanted <<'END'
+paper/README.md:1: basin image train has no option --old
+paper/README.md:1: basin info has no option --old
+bench/README.md:3: basin image train has no option --older
+scripts/bench:2: basin image train has no option --oldest
+END
+if "$here/test_docs.sh" "$tree" >found; then
+    echo "test_docs.sh passed calls with options that are not there"
+    exit 1
+fi
+diff wanted found
 echo "every missing file, command and option is noticed"
