@@ -46,23 +46,19 @@ static int wait_for(other *o) {
 }
 
 TEST(spares_living_writers) {
-    char path[PATH_TEXT], text[4] = "";
-    folder_path(path, state, "model");
+    char text[4] = "", *path = folder_path(state, "model");
     assert_int_equal(file_put(path, "old", 3), 0);
     other o = start_writer(path);
     assert_int_equal(basin_writer_sweep(path, NULL), BASIN_OK);
     assert_int_equal(folder_count(state), 2); /* the file, and what is written aside */
     assert_int_equal(wait_for(&o), 0);
     assert_int_equal(folder_count(state), 1);
-    FILE *file = fopen(path, "rb");
-    assert_int_equal(fread(text, 1, 3, file), 3);
-    fclose(file);
+    assert_int_equal(file_get(text, 3, path), 3);
     assert_string_equal(text, "new");
 }
 
 TEST(removes_what_the_dead_left) {
-    char path[PATH_TEXT];
-    folder_path(path, state, "model [1]*"); /* no pattern, though it looks like one */
+    char *path = folder_path(state, "model [1]*"); /* no pattern, though it looks like one */
     other o = start_writer(path);
     assert_int_equal(kill(o.pid, SIGKILL), 0);
     assert_true(WIFSIGNALED(wait_for(&o)));
@@ -74,8 +70,7 @@ TEST(removes_what_the_dead_left) {
 
 /* A limit on the size of files is an error like a full disk. The program ignores the signal. */
 TEST(reports_a_limit_of_size) {
-    char path[PATH_TEXT];
-    folder_path(path, state, "large");
+    char *path = folder_path(state, "large");
     int before = folder_count(state);
     pid_t pid = fork();
     assert_true(pid >= 0);
@@ -100,9 +95,9 @@ TEST(reports_a_limit_of_size) {
 }
 
 TEST(refuses_pipes) {
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "pipe");
     basin_map map;
-    assert_int_equal(mkfifo(folder_path(path, state, "pipe"), 0666), 0);
+    assert_int_equal(mkfifo(path, 0666), 0);
     assert_failure(basin_map_open(&map, path, &failure), BASIN_IO, "pipe: is not a regular file");
 }
 
@@ -118,8 +113,8 @@ TEST(digests_as_sha256sum_does) {
                  {55, "a", "9f4390f8d30c2dd92ec9f095b65e2b9ae9b0a925a5258e241c9f1e910f734318"},
                  {64, "a", "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb"},
                  {1000, "a", "41edece42d63e8d9bf515a9ba6932e1c20cbc9f5a5d134645adb5db1b9737ea3"}};
-    char path[PATH_TEXT], text[BASIN_SHA256_TEXT];
-    folder_path(path, state, "data");
+    char text[BASIN_SHA256_TEXT];
+    char *path = folder_path(state, "data");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         FILE *file = fopen(path, "w");
         for (int k = 0; k < cases[i].count; k++) fputs(cases[i].text, file);

@@ -13,9 +13,8 @@ static inline bool fraud(int64_t i) { return i % 7 == 3; }
 
 /* Anomalous accounts hold more and mostly trade with each other. */
 static inline void write_table(void **state) {
-    char path[PATH_TEXT];
-    FILE *nodes = fopen(folder_path(path, state, "accounts.csv"), "w");
-    FILE *edges = fopen(folder_path(path, state, "transfers.csv"), "w");
+    FILE *nodes = fopen(folder_path(state, "accounts.csv"), "w");
+    FILE *edges = fopen(folder_path(state, "transfers.csv"), "w");
     assert_true(nodes && edges);
     fputs("id,label,amount,age\n", nodes);
     for (int64_t i = 0; i < NODES; i++)

@@ -16,11 +16,11 @@ static inline bool browser_there(void) {
 /* The page with scripts (NULL-terminated) before its end, which its policy would forbid. */
 static inline void browser_add(void **state, const char *from, const char *to,
                                const char *const *script) {
-    char path[PATH_TEXT], *text = report_text(state, from);
+    char *text = report_text(state, from);
     char *end = strstr(text, "</body>"), *policy = strstr(text, "default-src");
     assert_true(end && policy);
     memset(policy, ' ', strcspn(policy, "\""));
-    FILE *out = fopen(folder_path(path, state, to), "wb");
+    FILE *out = fopen(folder_path(state, to), "wb");
     assert_non_null(out);
     fwrite(text, 1, (size_t)(end - text), out);
     for (; *script; script++) fputs(*script, out);
@@ -32,8 +32,8 @@ static inline void browser_add(void **state, const char *from, const char *to,
 /* The verdict on a page of that width; free it. A window cannot be as narrow as a phone, a frame
  * can. */
 static inline char *browser_visit(void **state, int width) {
-    char line[2000], path[PATH_TEXT];
-    FILE *around = fopen(folder_path(path, state, "around.html"), "wb");
+    char line[2000];
+    FILE *around = fopen(folder_path(state, "around.html"), "wb");
     assert_non_null(around);
     fprintf(around,
             "<script>onmessage = e => document.body.append('ver' + 'dict: ' + e.data)</script>"
@@ -56,17 +56,17 @@ static inline char *browser_visit(void **state, int width) {
 
 /* check.html on a page of that width must say that all is well, and the console nothing. */
 static inline void browser_judge(void **state, int width) {
-    char log[65536], path[PATH_TEXT];
+    char log[65536];
     char *verdict = browser_visit(state, width);
     if (!strstr(verdict, "all is well")) fail_msg("%d wide: %s", width, verdict);
     free(verdict);
-    slurp(log, sizeof log, folder_path(path, state, ".log"));
+    slurp(log, sizeof log, folder_path(state, ".log"));
     if (strstr(log, "CONSOLE")) fail_msg("the console: %s", strstr(log, "CONSOLE"));
 }
 
 /* The page as it is, with its policy: it draws sections, and the console says nothing. */
 static inline void browser_open(void **state, const char *name) {
-    char line[1000], path[PATH_TEXT], *dom = calloc(1, 1 << 24);
+    char line[1000], *dom = calloc(1, 1 << 24);
     assert_non_null(dom);
     snprintf(line, sizeof line,
              "cd '%s' && timeout 120 chromium --headless --no-sandbox --disable-gpu "
@@ -74,9 +74,9 @@ static inline void browser_open(void **state, const char *name) {
              "--virtual-time-budget=20000 --dump-dom \"file://$PWD/%s\" >.dom 2>.log",
              (const char *)*state, name);
     assert_int_equal(system(line), 0);
-    slurp(dom, 1 << 24, folder_path(path, state, ".dom"));
+    slurp(dom, 1 << 24, folder_path(state, ".dom"));
     if (!strstr(dom, "<section id=")) fail_msg("%s: no sections", name);
-    slurp(dom, 1 << 24, folder_path(path, state, ".log"));
+    slurp(dom, 1 << 24, folder_path(state, ".log"));
     if (strstr(dom, "CONSOLE")) fail_msg("the console: %s", strstr(dom, "CONSOLE"));
     free(dom);
 }

@@ -9,10 +9,10 @@
 #include "program/program.h"
 
 static inline void same_file(void **state, const char *a, const char *b) {
-    char line[300], path[PATH_TEXT];
+    char line[300];
     snprintf(line, sizeof line, "cmp -s '%s/%s' '%s/%s'", (const char *)*state, a,
              (const char *)*state, b);
-    if (system(line) != 0) fail_msg("%s and %s differ", folder_path(path, state, a), b);
+    if (system(line) != 0) fail_msg("%s and %s differ", folder_path(state, a), b);
 }
 
 /* Runs `words` in the folder of `state` and kills them after so many seconds; the exit code, 128 +

@@ -15,17 +15,13 @@ typedef struct program {
 } program;
 
 static inline void slurp(char *text, size_t size, const char *path) {
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    size_t got = fread(text, 1, size - 1, file);
-    text[got] = 0;
-    fclose(file);
+    text[file_get(text, size - 1, path)] = 0;
 }
 
 /* `basin ARGUMENTS` in the folder of `state`. The result is overwritten by the next call. */
 static inline const program *run(void **state, const char *format, ...) {
     static program result;
-    char arguments[2000], line[4000], path[PATH_TEXT];
+    char arguments[2000], line[4000];
     va_list args;
     va_start(args, format);
     vsnprintf(arguments, sizeof arguments, format, args);
@@ -34,8 +30,8 @@ static inline const program *run(void **state, const char *format, ...) {
              BASIN_PROGRAM, arguments);
     int status = system(line);
     result.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    slurp(result.out, sizeof result.out, folder_path(path, state, ".out"));
-    slurp(result.err, sizeof result.err, folder_path(path, state, ".err"));
+    slurp(result.out, sizeof result.out, folder_path(state, ".out"));
+    slurp(result.err, sizeof result.err, folder_path(state, ".err"));
     return &result;
 }
 
@@ -105,9 +101,8 @@ static inline double json_number(const cJSON *tree, const char *path) {
 
 /* Hidden files of the folder are the harness's own. */
 static inline int program_teardown(void **state) {
-    char path[PATH_TEXT];
-    unlink(folder_path(path, state, ".out"));
-    unlink(folder_path(path, state, ".err"));
+    unlink(folder_path(state, ".out"));
+    unlink(folder_path(state, ".err"));
     return folder_remove(state);
 }
 

@@ -38,12 +38,12 @@ static inline double seconds_now(void) {
  * ours. All are killed after `seconds`. */
 static inline const program *run_mpi_for(void **state, double seconds, const char *words) {
     static program result;
-    char line[8000], path[PATH_TEXT];
+    char line[8000];
     snprintf(line, sizeof line, "mpirun %s", words);
     result.code = run_for(state, seconds,
                           "export PROGRAM='" BASIN_PROGRAM "' " MPI_WORDS MPI_HERE "&&", line);
-    slurp(result.out, sizeof result.out, folder_path(path, state, ".out"));
-    slurp(result.err, sizeof result.err, folder_path(path, state, ".err"));
+    slurp(result.out, sizeof result.out, folder_path(state, ".out"));
+    slurp(result.err, sizeof result.err, folder_path(state, ".err"));
     return &result;
 }
 

@@ -8,9 +8,9 @@
 
 /* The file's text; free it. */
 static inline char *report_text(void **state, const char *name) {
-    char path[PATH_TEXT];
+    char *path = folder_path(state, name);
     struct stat file;
-    assert_int_equal(stat(folder_path(path, state, name), &file), 0);
+    assert_int_equal(stat(path, &file), 0);
     char *text = malloc((size_t)file.st_size + 1);
     assert_non_null(text);
     slurp(text, (size_t)file.st_size + 1, path);

@@ -86,17 +86,13 @@ TEST(attention_without_a_share_is_not_printed) {
     needs_xgboost();
     static const char key[] = "\"network.share\":\"";
     static char bytes[1 << 23];
-    char path[PATH_TEXT];
-    FILE *file = fopen(folder_path(path, state, "m.safetensors"), "rb");
-    assert_non_null(file);
-    size_t size = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
+    size_t size = file_get(bytes, sizeof bytes, folder_path(state, "m.safetensors"));
     char *share = memmem(bytes, size, key, sizeof key - 1);
     assert_true(share && size < sizeof bytes);
     *(char *)memmem(bytes, size, "basin.digests", 13) = 'B'; /* as of a file without any */
     for (share += sizeof key - 1; *share != '"'; share++)
         if (*share != '.') *share = '0';
-    assert_int_equal(file_put(folder_path(path, state, "none.safetensors"), bytes, size), 0);
+    assert_int_equal(file_put(folder_path(state, "none.safetensors"), bytes, size), 0);
     const program *p = run_ok(state, "anomaly explain none.safetensors acc3 accounts.csv "
                                      "transfers.csv -q");
     assert_null(strstr(p->out, "returned"));
@@ -186,9 +182,8 @@ TEST(eval_prints_rivals) {
 TEST(an_inductive_split_reads_no_edge_of_the_test) {
     static const char line[] = "anomaly eval days.csv paid.csv " QUICK
                                " --trees 0 --no-baselines --split-time time --runs 1 --directed";
-    char path[2][PATH_TEXT];
-    FILE *nodes = fopen(folder_path(path[0], state, "days.csv"), "w");
-    FILE *edges = fopen(folder_path(path[1], state, "paid.csv"), "w");
+    FILE *nodes = fopen(folder_path(state, "days.csv"), "w");
+    FILE *edges = fopen(folder_path(state, "paid.csv"), "w");
     assert_true(nodes && edges);
     fputs("id,label,age\n", nodes);
     fputs("src,dst,amount,time\n", edges);
@@ -254,7 +249,6 @@ TEST(settings_without_effect_are_refused) {
 
 /* A goal that is none is told before the hours of training, not after them. */
 TEST(goals_are_read_first) {
-    char path[PATH_TEXT];
     static const char *const goal[] = {"presicion=0.9", "recall=2", "alerts=1.5", "recall="};
     for (int i = 0; i < 4; i++)
         assert_error(run(state,
@@ -262,7 +256,7 @@ TEST(goals_are_read_first) {
                          "0 --quiet --threshold-for %s -o goal.safetensors",
                          goal[i]),
                      1, "needs precision=X, recall=X or fpr=X with X up to 1, cost=X:Y ");
-    assert_int_not_equal(access(folder_path(path, state, "goal.safetensors"), F_OK), 0);
+    assert_int_not_equal(access(folder_path(state, "goal.safetensors"), F_OK), 0);
 }
 
 TEST(presets_give_way_to_options) {
@@ -284,8 +278,7 @@ TEST(a_configuration_tells_what_a_run_would_take) {
     assert_true(json_number(tree, "estimate.memory_bytes") > 10000);
     assert_true(json_number(tree, "estimate.steps") == 300); /* four batches of 64 */
     assert_true(json_number(tree, "estimate.seconds") > 0);
-    char path[PATH_TEXT];
-    assert_int_not_equal(access(folder_path(path, state, "never.safetensors"), F_OK), 0);
+    assert_int_not_equal(access(folder_path(state, "never.safetensors"), F_OK), 0);
 }
 
 /* Fine-tuning from a model, more epochs after the end, a finished run that is resumed. */
@@ -309,9 +302,7 @@ TEST(an_output_that_cannot_be_written_is_told_first) {
 }
 
 static void write_one_split(void **state) {
-    char node[PATH_TEXT], edge[PATH_TEXT], path[PATH_TEXT];
-    const char *file[] = {folder_path(node, state, "accounts.csv"),
-                          folder_path(edge, state, "transfers.csv")};
+    const char *file[] = {folder_path(state, "accounts.csv"), folder_path(state, "transfers.csv")};
     BASIN_AT_EXIT(free_network) basin_network *network;
     basin_error error;
     uint8_t part[NODES], mask[NODES];
@@ -324,7 +315,7 @@ static void write_one_split(void **state) {
         basin_tensor tensor = basin_tensor_borrow(mask, BASIN_U8, BASIN_SHAPE(NODES));
         if (basin_network_set_masks(network, name[p], &tensor, &error)) fail_msg("%s", error.text);
     }
-    if (basin_network_write(folder_path(path, state, "one.npz"), network, &error))
+    if (basin_network_write(folder_path(state, "one.npz"), network, &error))
         fail_msg("%s", error.text);
 }
 
@@ -338,14 +329,11 @@ TEST(one_split_serves_all_runs) {
 }
 
 TEST(wrong_data_get_one_line) {
-    char path[PATH_TEXT];
-    FILE *file = fopen(folder_path(path, state, "one.csv"), "w");
+    FILE *file = fopen(folder_path(state, "one.csv"), "w");
     fputs("id,label,amount\n", file);
     for (int i = 0; i < 20; i++) fprintf(file, "a%d,0,%d\n", i, i);
     fclose(file);
-    file = fopen(folder_path(path, state, "few.csv"), "w");
-    fputs("source,target\na0,a1\na1,a2\n", file);
-    fclose(file);
+    folder_put(state, "few.csv", "source,target\na0,a1\na1,a2\n");
     assert_error(run(state, "anomaly train one.csv few.csv -o n.safetensors " QUICK), 1,
                  "0 anomalous");
     assert_error(run(state, "anomaly train " QUICK), 2, "needs data to train on");

@@ -39,15 +39,15 @@ static void copy_accounts(void **state, const char *name, const char *how) {
 
 /* The parent's nodes count as trained on, its id is that of its file, columns go by their names. */
 TEST(a_model_inherits_what_its_parent_saw) {
-    char path[PATH_TEXT], other[BASIN_SHA256_TEXT], id[BASIN_SHA256_TEXT];
-    assert_ok(basin_file_sha256(id, folder_path(path, state, "m.safetensors"), &failure));
+    char other[BASIN_SHA256_TEXT], id[BASIN_SHA256_TEXT];
+    assert_ok(basin_file_sha256(id, folder_path(state, "m.safetensors"), &failure));
     id[16] = 0;
     const program *p = run_ok(state, "anomaly train accounts.csv transfers.csv " FROM "c.st");
     assert_contains(p->err, "took part in the training of the model that this one begins with");
     cJSON *tree = run_json(run(state, "info c.st --json"));
     assert_string_equal(text_at(tree, "files.0.parents.0.id"), id);
     assert_string_equal(text_at(tree, "files.0.files.1.path"), "transfers.csv");
-    assert_ok(basin_file_sha256(id, folder_path(path, state, "transfers.csv"), &failure));
+    assert_ok(basin_file_sha256(id, folder_path(state, "transfers.csv"), &failure));
     assert_string_equal(text_at(tree, "files.0.files.1.sha256"), id);
     assert_string_equal(text_at(tree, "files.0.cuts.0.cut"), "ratio");
     assert_string_equal(text_at(tree, "files.0.cuts.0.value"), "0.3");
@@ -57,8 +57,8 @@ TEST(a_model_inherits_what_its_parent_saw) {
     copy_accounts(state, "swapped.csv", "{print $1, $4, $3, $2}");
     run_ok(state, "anomaly train swapped.csv transfers.csv " FROM "s.st");
     run_ok(state, "anomaly score s.st accounts.csv transfers.csv -o s.csv -q");
-    assert_int_equal(basin_file_sha256(id, folder_path(path, state, "c.csv"), NULL), 0);
-    assert_int_equal(basin_file_sha256(other, folder_path(path, state, "s.csv"), NULL), 0);
+    assert_int_equal(basin_file_sha256(id, folder_path(state, "c.csv"), NULL), 0);
+    assert_int_equal(basin_file_sha256(other, folder_path(state, "s.csv"), NULL), 0);
     assert_string_equal(id, other);
     copy_accounts(state, "renamed.csv", "NR == 1 {$4 = \"years\"} {print}");
     p = run(state, "anomaly train renamed.csv transfers.csv --quiet " FROM "r.st");
@@ -84,8 +84,8 @@ TEST(a_run_resumes_on_the_same_data_alone) {
 
 /* JSON says it once, CSV in each row where that is asked for. */
 TEST(scores_name_the_model_and_the_day) {
-    char path[PATH_TEXT], id[BASIN_SHA256_TEXT], row[100];
-    assert_ok(basin_file_sha256(id, folder_path(path, state, "m.safetensors"), &failure));
+    char id[BASIN_SHA256_TEXT], row[100];
+    assert_ok(basin_file_sha256(id, folder_path(state, "m.safetensors"), &failure));
     snprintf(row, sizeof row, ",%.16s,%s,20", id, basin_version());
     static const char line[] = "anomaly score m.safetensors accounts.csv transfers.csv -q --top 2";
     cJSON *tree = run_json(run(state, "%s --json", line));
@@ -144,9 +144,8 @@ TEST(eval_says_what_was_trained_on) {
             "anomaly eval --model m.safetensors accounts.csv transfers.csv --unseen --quiet");
     assert_error(p, 1, "0 labelled nodes, 0 of them anomalous; needs some of both");
     /* Two new months of accounts: other ids, the same columns in another order. */
-    char path[PATH_TEXT];
-    FILE *nodes = fopen(folder_path(path, state, "june.csv"), "w");
-    FILE *edges = fopen(folder_path(path, state, "june-transfers.csv"), "w");
+    FILE *nodes = fopen(folder_path(state, "june.csv"), "w");
+    FILE *edges = fopen(folder_path(state, "june-transfers.csv"), "w");
     fputs("age,id,amount,label\n", nodes);
     fputs("source,target\n", edges);
     for (uint64_t i = 0; i < 60; i++) {
@@ -236,12 +235,12 @@ TEST(info_shows_date_data_and_figures) {
 /* Accounts with a category; those of June hold three times as much and have a country that training
  * did not know. */
 static void write_month(void **state, const char *name, double times, const char *third) {
-    char path[PATH_TEXT], file[100];
+    char file[100];
     static const char *country[] = {"DE", "FR", NULL};
     snprintf(file, sizeof file, "%s.csv", name);
-    FILE *nodes = fopen(folder_path(path, state, file), "w");
+    FILE *nodes = fopen(folder_path(state, file), "w");
     snprintf(file, sizeof file, "%s-edges.csv", name);
-    FILE *edges = fopen(folder_path(path, state, file), "w");
+    FILE *edges = fopen(folder_path(state, file), "w");
     assert_true(nodes && edges);
     fputs("id,label,amount,age,country\n", nodes);
     fputs("source,target,kind\n", edges);
@@ -292,13 +291,8 @@ TEST(score_tells_of_drift) {
     assert_true(json_number(drift_of(tree, "number of neighbours"), "index") < 1e-6);
     /* One account says nothing about drift. */
     p = run(state, "data convert may.csv may-edges.csv may.basin --keep-gaps");
-    char path[PATH_TEXT];
-    FILE *one = fopen(folder_path(path, state, "one.csv"), "w");
-    fputs("id,amount,age,country\nx,9,1,DE\n", one);
-    fclose(one);
-    one = fopen(folder_path(path, state, "pay.csv"), "w");
-    fputs("source,target,kind\nx,n3,wire\n", one);
-    fclose(one);
+    folder_put(state, "one.csv", "id,amount,age,country\nx,9,1,DE\n");
+    folder_put(state, "pay.csv", "source,target,kind\nx,n3,wire\n");
     p = run_ok(state, "anomaly score may.safetensors --base may.basin --new one.csv pay.csv");
     assert_contains(p->err, "1 node is too few to compare");
 }
@@ -334,15 +328,14 @@ TEST(score_names_reasons) {
 
 /* Days are shown as days, categories as yes and no, amounts as they stand in the table. */
 TEST(reasons_are_in_the_users_units) {
-    char path[PATH_TEXT];
-    FILE *nodes = fopen(folder_path(path, state, "dated.csv"), "w");
+    FILE *nodes = fopen(folder_path(state, "dated.csv"), "w");
     assert_non_null(nodes);
     fputs("id,label,opened,country,balance\n", nodes);
     for (int i = 0; i < 200; i++)
         fprintf(nodes, "acc%d,%d,%s,%s,\"%d,%03d.50\"\n", i, i % 5 == 0,
                 i % 5 ? "2019-03-04" : "2026-11-01", i % 5 ? "DE" : "XX", i % 5 ? 1 : 9, i);
     fclose(nodes);
-    FILE *edges = fopen(folder_path(path, state, "dated-edges.csv"), "w");
+    FILE *edges = fopen(folder_path(state, "dated-edges.csv"), "w");
     fputs("source,target\n", edges);
     for (int i = 0; i < 200; i++) fprintf(edges, "acc%d,acc%d\n", i, (i + 5) % 200);
     fclose(edges);

@@ -46,9 +46,8 @@ TEST(a_report_says_how_good_and_why) {
 
 /* No labels: no curves. Ids that look like markup stay text. */
 TEST(a_page_without_labels_has_scores_alone) {
-    char path[PATH_TEXT];
-    FILE *nodes = fopen(folder_path(path, state, "new.csv"), "w");
-    FILE *edges = fopen(folder_path(path, state, "new-transfers.csv"), "w");
+    FILE *nodes = fopen(folder_path(state, "new.csv"), "w");
+    FILE *edges = fopen(folder_path(state, "new-transfers.csv"), "w");
     assert_true(nodes && edges);
     fputs("id,amount,age\n", nodes);
     fputs("source,target\n", edges);

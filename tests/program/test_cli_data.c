@@ -3,20 +3,14 @@
 
 #include <stdbool.h>
 
-static void put_text(void **state, const char *name, const char *text) {
-    char path[PATH_TEXT];
-    assert_int_equal(file_put(folder_path(path, state, name), text, strlen(text)), 0);
-}
-
 static bool is_there(void **state, const char *name) {
-    char path[PATH_TEXT];
-    return access(folder_path(path, state, name), F_OK) == 0;
+    return access(folder_path(state, name), F_OK) == 0;
 }
 
 TEST(converts_csv) {
-    put_text(state, "pay.csv", "payer,payee,kind\nann,bob,card\nbob,cem,cash\nann,ann,card\n");
-    put_text(state, "people.csv",
-             "who,age,is_fraud,note\nann,30,1,x\nbob,41,0,y\ncem,,,x\ndee,9,0,\n");
+    folder_put(state, "pay.csv", "payer,payee,kind\nann,bob,card\nbob,cem,cash\nann,ann,card\n");
+    folder_put(state, "people.csv",
+               "who,age,is_fraud,note\nann,30,1,x\nbob,41,0,y\ncem,,,x\ndee,9,0,\n");
     const program *p = run_ok(state, "data convert pay.csv people.csv out.basin --id who "
                                      "--relation-column kind --missing mean --homo");
     assert_contains(p->out, "nodes      4\nedges      10\nfeatures   3\n");
@@ -37,13 +31,13 @@ TEST(converts_csv) {
 }
 
 TEST(reports_bad_input) {
-    put_text(state, "e.csv", "src,dst\na,b\n");
-    put_text(state, "nan.csv", "id,f\na,1\nb,\n");
-    put_text(state, "one.csv", "id,f,label\na,1,0\nb,2,0\n");
-    put_text(state, "far.csv", "src,dst\na,z\n");
-    put_text(state, "empty.csv", "");
-    put_text(state, "cut.npz", "PK\3\4 and no more");
-    put_text(state, "cut.dgl", "\x3f\xa1\xb4\x46\xf0\x4f\x2e\xdd and no more");
+    folder_put(state, "e.csv", "src,dst\na,b\n");
+    folder_put(state, "nan.csv", "id,f\na,1\nb,\n");
+    folder_put(state, "one.csv", "id,f,label\na,1,0\nb,2,0\n");
+    folder_put(state, "far.csv", "src,dst\na,z\n");
+    folder_put(state, "empty.csv", "");
+    folder_put(state, "cut.npz", "PK\3\4 and no more");
+    folder_put(state, "cut.dgl", "\x3f\xa1\xb4\x46\xf0\x4f\x2e\xdd and no more");
     assert_error(run(state, "data convert missing.npz x.basin"), 1, "missing.npz");
     assert_error(run(state, "data convert e.csv nan.csv x.basin"), 1, "missing or NaN");
     assert_error(run(state, "data convert far.csv one.csv x.basin"), 1, "node 'z' is in no file");
@@ -51,7 +45,7 @@ TEST(reports_bad_input) {
     assert_error(run(state, "data convert cut.npz x.basin"), 1, "cut.npz");
     assert_error(run(state, "data convert cut.dgl x.basin"), 1,
                  "is a graph file of DGL, expected npz");
-    put_text(state, "fraud.mat", "MATLAB 5.0 MAT-file");
+    folder_put(state, "fraud.mat", "MATLAB 5.0 MAT-file");
     assert_error(
         run(state, "anomaly train fraud.mat"), 1,
         "is a MATLAB file, expected npz, which this command makes: python3 share/basin/mat.py "
@@ -61,7 +55,7 @@ TEST(reports_bad_input) {
                  "column 'id' is given for two things (ids, labels)");
     assert_error(run(state, "data info e.csv --source src --target src"), 1,
                  "column 'src' is given for two things (sources, targets)");
-    put_text(state, "odd.csv", "src,dst\na\033[2J,b\n");
+    folder_put(state, "odd.csv", "src,dst\na\033[2J,b\n");
     const program *odd = run(state, "data info odd.csv");
     assert_int_equal(odd->code, 0);
     assert_null(strchr(odd->out, '\033'));
@@ -80,13 +74,13 @@ TEST(reports_bad_input) {
 }
 
 TEST(makes_fraud) {
-    char line[3 * PATH_TEXT], out[PATH_TEXT];
+    char line[3 * PATH_TEXT];
     if (system("python3 -c 'import numpy' 2>/dev/null") != 0) {
         print_message("NumPy is not there\n");
         skip();
     }
     for (int twin = 0; twin < 2; twin++) {
-        folder_path(out, state, twin ? "twin.npz" : "made.npz");
+        char *out = folder_path(state, twin ? "twin.npz" : "made.npz");
         snprintf(line, sizeof line,
                  "python3 '%s/share/basin/fraud.py' --like yelp --scale 0.02 --seed 3 '%s'",
                  BASIN_SOURCE, out);
@@ -103,9 +97,9 @@ TEST(makes_fraud) {
 }
 
 TEST(gets_sets) {
-    put_text(state, "tolokers.npz", "not really");
-    put_text(state, "t10k-labels-idx1-ubyte.gz", "not really");
-    put_text(state, "train-images-idx3-ubyte.gz", "not really");
+    folder_put(state, "tolokers.npz", "not really");
+    folder_put(state, "t10k-labels-idx1-ubyte.gz", "not really");
+    folder_put(state, "train-images-idx3-ubyte.gz", "not really");
     const char *folder = *state;
     const program *p = run_ok(state, "data get tolokers -o got --mirror file://%s", folder);
     assert_contains(p->err, "Basin knows no digest of this file");
@@ -119,8 +113,8 @@ TEST(gets_sets) {
                  "questions.npz");
     assert_false(is_there(state, "got/questions.npz.part"));
     /* A page in place of the file; a link where the file is written aside is not followed. */
-    put_text(state, "questions.npz", "\n <!DOCTYPE html>sign in");
-    put_text(state, "kept", "kept");
+    folder_put(state, "questions.npz", "\n <!DOCTYPE html>sign in");
+    folder_put(state, "kept", "kept");
     char line[3 * PATH_TEXT];
     snprintf(line, sizeof line, "ln -s ../kept '%s/got/questions.npz.part'", folder);
     assert_int_equal(system(line), 0);
@@ -130,14 +124,14 @@ TEST(gets_sets) {
     snprintf(line, sizeof line, "test \"$(cat '%s/kept')\" = kept", folder);
     assert_int_equal(system(line), 0);
     /* The digest of the first fetch counts. */
-    put_text(state, "got/tolokers.npz", "another");
+    folder_put(state, "got/tolokers.npz", "another");
     assert_error(run(state, "data get -q tolokers -o got"), 1, "remove it to fetch it again");
-    unlink(folder_path(line, state, "got/tolokers.npz"));
-    put_text(state, "tolokers.npz", "another");
+    unlink(folder_path(state, "got/tolokers.npz"));
+    folder_put(state, "tolokers.npz", "another");
     assert_error(run(state, "data get -q tolokers -o got --mirror file://%s", folder), 1,
                  "came with SHA-256 ");
     assert_false(is_there(state, "got/tolokers.npz"));
-    put_text(state, "Amazon.mat", "a matrix");
+    folder_put(state, "Amazon.mat", "a matrix");
     snprintf(line, sizeof line, "cd '%s' && zip -q FraudAmazon.zip Amazon.mat", folder);
     if (system("command -v zip unzip >/dev/null") == 0) {
         assert_int_equal(system(line), 0);

@@ -11,8 +11,7 @@
 static basin_bundle *bundle_read(void **state, const char *name) {
     basin_bundle *bundle;
     basin_error error;
-    char path[PATH_TEXT];
-    if (*name != '/') name = folder_path(path, state, name);
+    if (*name != '/') name = folder_path(state, name);
     if (basin_bundle_read(&bundle, name, &error)) fail_msg("%s", error.text);
     return bundle;
 }
@@ -55,7 +54,6 @@ static void write_apart(void **state, bool with_nan) {
     BASIN_AT_EXIT(free_bundle)
     basin_bundle *from = bundle_read(state, CASE("block_relu")), *weights, *tokens;
     const char *name[][2] = {{"in.wk", "wk"}, {"in.wq", "wq"}, {"in.xi", "xi"}};
-    char path[PATH_TEXT];
     assert_int_equal(basin_bundle_new(&weights, NULL, NULL), BASIN_OK);
     assert_int_equal(basin_bundle_new(&tokens, NULL, NULL), BASIN_OK);
     for (int k = 0; k < 3; k++) {
@@ -69,8 +67,8 @@ static void write_apart(void **state, bool with_nan) {
     basin_tensor x = *basin_bundle_find(from, "in.x0");
     x.owned = false;
     assert_int_equal(basin_bundle_add(tokens, "patches", &x, NULL), BASIN_OK);
-    assert_int_equal(basin_bundle_write(folder_path(path, state, "w.npz"), weights, NULL), 0);
-    assert_int_equal(basin_bundle_write(folder_path(path, state, "t.npz"), tokens, NULL), 0);
+    assert_int_equal(basin_bundle_write(folder_path(state, "w.npz"), weights, NULL), 0);
+    assert_int_equal(basin_bundle_write(folder_path(state, "t.npz"), tokens, NULL), 0);
 }
 
 TEST(reads_weights_apart) {
@@ -147,8 +145,7 @@ TEST(rejects_wrong_input) {
         run(state, "descend " CASE("block_power3") " --prefix in. --hopfield-kind power "
                                                    "--hopfield-power 9 --alpha 1e300 -o never.npz");
     assert_error(p, 1, "not finite");
-    char path[PATH_TEXT];
-    assert_int_not_equal(access(folder_path(path, state, "never.npz"), F_OK), 0);
+    assert_int_not_equal(access(folder_path(state, "never.npz"), F_OK), 0);
 }
 
 int main(void) { return tests_run(folder_new, program_teardown); }

@@ -14,11 +14,10 @@ enum { GRAPHS = 30 };
     "--edge-walks 2 --couplings 1 --threads 1 -q "
 
 static void put_set(void **state, const char *name, basin_graphs_target task, bool split) {
-    char path[PATH_TEXT];
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     world_new(&set, task, GRAPHS, 4, NULL);
     if (split) set.split[0] = 20, set.split[1] = 5, set.split[2] = 5;
-    assert_ok(basin_graphset_write(folder_path(path, state, name), &set, &failure));
+    assert_ok(basin_graphset_write(folder_path(state, name), &set, &failure));
 }
 
 static double number(const cJSON *object, const char *name) {
@@ -106,7 +105,6 @@ TEST_WITH(trains_and_uses, folder_new, folder_remove) {
 
 /* The picture is written, the parts make up the output. */
 TEST_WITH(explains, folder_new, folder_remove) {
-    char path[PATH_TEXT];
     put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, false);
     const program *p =
         run_ok(state, "graph train set.safetensors -o m.safetensors --epochs 2 " SMALL);
@@ -118,7 +116,7 @@ TEST_WITH(explains, folder_new, folder_remove) {
     assert_true(cJSON_GetArraySize(cJSON_GetObjectItem(json, "edges")) > 2);
     assert_true(number(json, "predicted") > 0 && number(json, "predicted") <= 1);
     assert_true(cJSON_GetArraySize(cJSON_GetObjectItem(json, "nodes")) > 2);
-    assert_int_equal(access(folder_path(path, state, "why.html"), R_OK), 0);
+    assert_int_equal(access(folder_path(state, "why.html"), R_OK), 0);
     p = run(state, "graph explain m.safetensors set.safetensors --about 1");
     assert_contains(p->out, "class 1 with probability");
     assert_error(run(state, "graph explain m.safetensors set.safetensors --about 5"), 1,
@@ -221,7 +219,6 @@ TEST_WITH(reports_bad_folders, folder_new, folder_remove) {
 
 /* What a model does not see, or sees otherwise than was meant, is said. */
 TEST_WITH(tells_what_it_does_not_see, folder_new, folder_remove) {
-    char path[PATH_TEXT];
     tiny_write(state, NULL, NULL);
     const program *p = run_ok(state, "graph train . -o m.safetensors --epochs 1 " SMALL);
     tiny_write(state, "T_node_labels.txt", "3\n5\n3\n4\n4\n4\n6\n2\n");
@@ -234,9 +231,9 @@ TEST_WITH(tells_what_it_does_not_see, folder_new, folder_remove) {
                       "--eigenvectors 2 --edge-walks 2 --couplings 1 --threads 1");
     assert_contains(p->err, "does not know the labels of 2 of the nodes and 0 of the edges");
     const char once[] = "1 2\n2 3\n1 3\n4 5\n5 6\n6 7\n", six[] = "1\n1\n1\n1\n1\n1\n";
-    file_put(folder_path(path, state, "T_A.txt"), once, strlen(once));
-    file_put(folder_path(path, state, "T_edge_labels.txt"), six, strlen(six));
-    file_put(folder_path(path, state, "T_edge_attributes.txt"), six, strlen(six));
+    folder_put(state, "T_A.txt", once);
+    folder_put(state, "T_edge_labels.txt", six);
+    folder_put(state, "T_edge_attributes.txt", six);
     p = run_ok(state, "graph train . -o n.safetensors --epochs 1 --threads 1");
     assert_contains(p->err, "no edge of T has its reverse");
 }
@@ -303,18 +300,17 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
          "--adjacency edges",
          "edge_dropout has no effect with all_pairs on"},
     };
-    char path[PATH_TEXT];
-    file_put(folder_path(path, state, "m.csv"), table, strlen(table));
-    file_put(folder_path(path, state, "i.csv"), "smiles,y\nC,1\nCC,1e400\n", 22);
+    folder_put(state, "m.csv", table);
+    folder_put(state, "i.csv", "smiles,y\nC,1\nCC,1e400\n");
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
         assert_error(run(state, "%s -q", line[i][0]), 1, line[i][1]);
-    file_put(folder_path(path, state, "cut.sdf"), "x\n\n\n  2  1  0  0  0 V2000\n    0.0", 33);
+    folder_put(state, "cut.sdf", "x\n\n\n  2  1  0  0  0 V2000\n    0.0");
     assert_error(run(state, "data info cut.sdf"), 1, "without 'M  END'");
     static const char sdf[] = "x\n\n\n  1  0  0  0  0 V2000\n    0.0000    0.0000    0.0000 C   "
                               "0  0\nM  END\n> <y>\n12.5\n\n$$$$\n";
-    file_put(folder_path(path, state, "cut.sdf"), sdf, sizeof sdf - 1);
+    file_put(folder_path(state, "cut.sdf"), sdf, sizeof sdf - 1);
     assert_contains(run_ok(state, "data info cut.sdf --target y")->out, "12.5");
-    file_put(folder_path(path, state, "cut.sdf"), sdf, sizeof sdf - 9);
+    file_put(folder_path(state, "cut.sdf"), sdf, sizeof sdf - 9);
     assert_error(run(state, "data info cut.sdf"), 1, "without '$$$$'");
     assert_error(run(state, "graph train m.csv --target y --norm batch"), 2, "layer|graph");
     assert_contains(run_ok(state, "graph convert m.csv n.safetensors --target y")->out, "\n  y ");
@@ -336,13 +332,13 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
 TEST_WITH(scaffolds_of_values, folder_new, folder_remove) {
     static const char rings[][12] = {"C1CC1", "C1CCC1", "C1CCCC1", "C1CCCCC1", "c1ccccc1"};
     static const int count[] = {12, 4, 2, 1, 1}; /* 16 to train on, 2, 2 */
-    char path[PATH_TEXT], table[2000];
+    char table[2000];
     size_t n = (size_t)snprintf(table, sizeof table, "smiles,y\n");
     for (int g = 0; g < 5; g++)
         for (int i = 0; i < count[g]; i++)
             n += (size_t)snprintf(table + n, sizeof table - n, "%.*s%s,%d.5\n", i, "CCCCCCCCCCC",
                                   rings[g], i);
-    file_put(folder_path(path, state, "s.csv"), table, n);
+    file_put(folder_path(state, "s.csv"), table, n);
     run_ok(state, "graph train s.csv --target y --split scaffold -o s.safetensors --epochs 1 "
                   "--members 2 " SMALL);
     const char *out =
@@ -355,19 +351,19 @@ TEST_WITH(scaffolds_of_values, folder_new, folder_remove) {
 }
 
 TEST_WITH(explains_molecules, folder_new, folder_remove) {
-    char path[500], table[8000] = "smiles,y\n";
+    char table[8000] = "smiles,y\n";
     static char drawn[1 << 16];
     for (int i = 0; i < 60; i++)
         sprintf(table + strlen(table), "%.*s%s,%d\n", 3 + i / 2,
                 "CCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCCC", i % 2 ? "O" : "", i % 2);
-    file_put(folder_path(path, state, "t.csv"), table, strlen(table));
+    folder_put(state, "t.csv", table);
     run_ok(state, "graph train t.csv --target y --validation 0.5 --members 2 "
                   "--epochs 1 -o t.safetensors " SMALL);
     const program *p = run_ok(state, "graph explain t.safetensors t.csv --graph 5 --page t.json");
     assert_contains(p->out, "mean of the training molecules");
     assert_contains(p->out, "OH");
-    slurp(drawn, sizeof drawn, folder_path(path, state, "t.json"));
-    file_put(folder_path(path, state, "i.csv"), "smiles,id\nCO,a\nCC,b\n", 20);
+    slurp(drawn, sizeof drawn, folder_path(state, "t.json"));
+    folder_put(state, "i.csv", "smiles,id\nCO,a\nCC,b\n");
     p = run_ok(state, "graph explain t.safetensors i.csv --molecule b");
     assert_field(p->out, "graph", "1");
     assert_error(run(state, "graph explain t.safetensors i.csv --molecule c"), 1,
@@ -380,8 +376,7 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
         "\xef\xbb\xbf"
         "id;smiles;y\r\na;CCO;1,5\r\nb;C1CC;2\r\nc;"
         "C[N+](C)(C)CC([O-])=O;2,5\r\nd;c1ccccc1C#N;3\r\ne;CCCCCC;\r\nf;CC=O;1\r\n";
-    char path[PATH_TEXT];
-    file_put(folder_path(path, state, "m.csv"), table, strlen(table));
+    folder_put(state, "m.csv", table);
     const program *p = run_ok(state, "graph convert m.csv m.safetensors --target y --json");
     assert_contains(p->err, "line 3");
     assert_contains(p->out, "\"graphs\": 4");
@@ -402,7 +397,7 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_contains(p->out, "N+");
     assert_contains(p->out, "is replaced by hydrogen");
     static char drawn[1 << 16];
-    slurp(drawn, sizeof drawn, folder_path(path, state, "n.json"));
+    slurp(drawn, sizeof drawn, folder_path(state, "n.json"));
     assert_contains(drawn, "\"charge\":[0,1,0,0,0,0,-1,0]");
     assert_contains(drawn, "\"edge\":[[0,1,1,");
     p = run_ok(state, "graph predict n.safetensors m.csv");
@@ -411,7 +406,7 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_contains(p->out, "MAE");
     assert_contains(p->out, "\ntrained on");
     static char page[1 << 20];
-    slurp(page, sizeof page, folder_path(path, state, "r.json"));
+    slurp(page, sizeof page, folder_path(state, "r.json"));
     assert_contains(page, "\"measured\":");
     cJSON *json = cJSON_Parse(page);
     cJSON *graphs = cJSON_GetObjectItem(json, "graphs");
@@ -423,11 +418,11 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
                  "graphs took part in training");
     assert_error(run(state, "graph report n.safetensors m.safetensors --about 3"), 1,
                  "is not a value");
-    file_put(folder_path(path, state, "w.txt"), "smiles,y\nCCO,1\nCCN,2\n", 21);
+    folder_put(state, "w.txt", "smiles,y\nCCO,1\nCCN,2\n");
     assert_contains(run_ok(state, "graph eval n.safetensors w.txt")->out, "graph values");
-    file_put(folder_path(path, state, "u.smi"), "[U] u\n", 6); /* like no training molecule */
+    folder_put(state, "u.smi", "[U] u\n"); /* like no training molecule */
     assert_contains(run_ok(state, "graph predict n.safetensors u.smi")->out, ",0,,");
-    file_put(folder_path(path, state, "l.smi"), "CCO a\nCCCCCCN b\nC c\n", 20);
+    folder_put(state, "l.smi", "CCO a\nCCCCCCN b\nC c\n");
     p = run_ok(state, "graph predict n.safetensors l.smi --sort --top 2");
     assert_int_equal(lines(p->out), 3);
     p = run_ok(state, "graph eval n.safetensors m.csv --split time");
@@ -437,7 +432,7 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     assert_error(run(state, "graph explain n.safetensors l.smi --about z"), 1, "--about z");
     assert_error(run(state, "graph train m.safetensors --smiles y"), 2,
                  "--smiles applies to tables of molecules; m.safetensors");
-    file_put(folder_path(path, state, "m.dat"), table, strlen(table));
+    folder_put(state, "m.dat", table);
     assert_error(run(state, "graph predict n.safetensors m.dat"), 1, "column of SMILES");
     p = run_ok(state, "graph cv m.csv --target y --folds 2 --epochs 1 --members 1 " SMALL);
     assert_contains(p->out, "\nmeans");
@@ -449,17 +444,17 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
         name[i] = 'C';
         snprintf(rows + strlen(rows), 50, "%s,%s,w%d\n", name, i % 2 ? "on" : "off", i);
     }
-    file_put(folder_path(path, state, "c.csv"), rows, strlen(rows));
-    file_put(folder_path(path, state, "s.csv"), "smiles,y\nF/C=C/F,1.5\nCC,2\n", 26);
+    folder_put(state, "c.csv", rows);
+    folder_put(state, "s.csv", "smiles,y\nF/C=C/F,1.5\nCC,2\n");
     run_ok(state, "graph convert s.csv s.safetensors --stereo --target y");
     assert_error(run(state, "graph train s.safetensors"), 1, "the setting stereo must be on");
     assert_error(run(state, "graph train c.csv --target d"), 1, "12 different words in 12");
-    file_put(folder_path(path, state, "u.csv"), "smiles,y\nCC,\"1,5\"\nC,2\n", 22);
+    folder_put(state, "u.csv", "smiles,y\nCC,\"1,5\"\nC,2\n");
     assert_error(run(state, "graph train u.csv --target y"), 1, "has '2', after words");
     assert_error(run(state, "graph report n.safetensors m.csv --training c.csv -o r.json -q"), 1,
                  "trained on 0 of its 12 molecules");
     run_ok(state, "graph train c.csv --target c -o c.safetensors --epochs 1 --members 1 " SMALL);
-    file_put(folder_path(path, state, "b.csv"), "smiles,y\nCC,1\nC,0\nCCC,1\nCO,0\n", 29);
+    folder_put(state, "b.csv", "smiles,y\nCC,1\nC,0\nCCC,1\nCO,0\n");
     p = run_ok(state, "graph train b.csv --target y --values -o b.safetensors --epochs 1 " SMALL);
     p = run_ok(state, "graph eval b.safetensors b.csv");
     assert_contains(p->out, "MAE");

@@ -116,24 +116,16 @@ TEST_WITH(an_option_is_no_value, folder_new, program_teardown) {
 
 /* ---- files ---- */
 
-static void write_text(void **state, const char *name, const char *text) {
-    char path[PATH_TEXT];
-    FILE *file = fopen(folder_path(path, state, name), "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 static void assert_text(void **state, const char *name, const char *text) {
-    char path[PATH_TEXT], found[200];
-    slurp(found, sizeof found, folder_path(path, state, name));
+    char found[200];
+    slurp(found, sizeof found, folder_path(state, name));
     assert_string_equal(found, text);
 }
 
 TEST_WITH(what_is_read_is_not_written_over, folder_new, program_teardown) {
     static const char table[] = "id,label,x\na,0,1\nb,1,2\n";
-    write_text(state, "nodes.csv", table);
-    write_text(state, "edges.csv", "source,target\na,b\n");
+    folder_put(state, "nodes.csv", table);
+    folder_put(state, "edges.csv", "source,target\na,b\n");
     static const char *const line[][2] = {
         {"anomaly train nodes.csv edges.csv -o nodes.csv",
          "--output nodes.csv would overwrite nodes.csv"},
@@ -161,6 +153,6 @@ TEST_WITH(what_cannot_be_written_is_told_first, folder_new, program_teardown) {
     for (size_t i = 0; i < sizeof line / sizeof *line; i++)
         assert_error(run(state, "%s", line[i]), 1, ": cannot write: No such file or directory");
     assert_error(run(state, "descend x -o ."), 1, ".: is a folder, not a file");
-    write_text(state, "file", "");
+    folder_put(state, "file", "");
     assert_error(run(state, "data get mutag -o file"), 1, "file: is a file, not a folder");
 }

@@ -102,7 +102,6 @@ TEST(presets_are_overridden_by_flags) {
 
 /* With pictures the run is rehearsed, and nothing is written. What is printed can be read back. */
 TEST_WITH(the_configuration_says_what_a_run_takes, folder_new, program_teardown) {
-    char path[PATH_TEXT];
     const program *p =
         run(state, "image train shapes:96:3:16x16x1 " TINY " --epochs 3 --print-config");
     cJSON *json = run_json(p);
@@ -110,7 +109,7 @@ TEST_WITH(the_configuration_says_what_a_run_takes, folder_new, program_teardown)
     assert_true(json_number(json, "estimate.parameters") > 1000);
     assert_true(json_number(json, "estimate.steps") == 18);
     assert_true(json_number(json, "estimate.seconds") > 0);
-    assert_int_equal(file_put(folder_path(path, state, "c.json"), p->out, strlen(p->out)), 0);
+    folder_put(state, "c.json", p->out);
     json = run_json(run(state, "image train --config c.json --print-config"));
     assert_true(json_number(json, "settings.occlude") == 6);
     assert_null(cJSON_GetObjectItemCaseSensitive(json, "estimate"));

@@ -7,39 +7,34 @@
 #include "program/program.h"
 
 static void put_picture(void **state, const char *name, int64_t height, int64_t width, int kind) {
-    char path[PATH_TEXT];
     BASIN_AT_EXIT(basin_picture_free) basin_picture p = {0};
     assert_ok(basin_picture_resize_memory(&p, height, width, 3, &failure));
     for (int64_t i = 0; i < height * width * 3; i++)
         p.pixel[i] = (uint8_t)(kind < 0 ? -kind - 1 : i * 7 % 200 + kind);
-    assert_ok(basin_picture_write_png(folder_path(path, state, name), &p, &failure));
+    assert_ok(basin_picture_write_png(folder_path(state, name), &p, &failure));
 }
 
 /* White in a square of 8 pixels from (4, 4), with three pixels of another grey above it. */
 static void put_mask(void **state, const char *name, int64_t height, int64_t width, int grey) {
-    char path[PATH_TEXT];
     BASIN_AT_EXIT(basin_picture_free) basin_picture p = {0};
     assert_ok(basin_picture_resize_memory(&p, height, width, 1, &failure));
     memset(p.pixel, 0, (size_t)(height * width));
     for (int y = 4; y < 12; y++) memset(p.pixel + y * width + 4, 255, 8);
     memset(p.pixel + 3 * width + 4, grey, 3);
-    assert_ok(basin_picture_write_png(folder_path(path, state, name), &p, &failure));
+    assert_ok(basin_picture_write_png(folder_path(state, name), &p, &failure));
 }
 
 static void make_folder(void **state, const char *name) {
-    char path[PATH_TEXT];
-    assert_int_equal(mkdir(folder_path(path, state, name), 0777), 0);
+    assert_int_equal(mkdir(folder_path(state, name), 0777), 0);
 }
 
 static bool exists(void **state, const char *name) {
-    char path[PATH_TEXT];
-    return access(folder_path(path, state, name), F_OK) == 0;
+    return access(folder_path(state, name), F_OK) == 0;
 }
 
 static long bytes_of(void **state, const char *name) {
-    char path[PATH_TEXT];
     struct stat found;
-    return stat(folder_path(path, state, name), &found) == 0 ? (long)found.st_size : -1;
+    return stat(folder_path(state, name), &found) == 0 ? (long)found.st_size : -1;
 }
 
 /* A model m.safetensors, and a folder of three pictures, of which one is none. */
@@ -54,8 +49,8 @@ static int scene_open(void **state) {
     make_folder(state, "in/more");
     put_picture(state, "in/a.png", 30, 20, 3);
     put_picture(state, "in/more/a.png", 24, 24, 9);
-    char path[PATH_TEXT];
-    return file_put(folder_path(path, state, "in/broken.jpg"), "\xff\xd8\xff", 3);
+    folder_put(state, "in/broken.jpg", "\xff\xd8\xff");
+    return 0;
 }
 
 static int scene_close(void **state) {
@@ -151,8 +146,8 @@ TEST(transparency_is_the_hole) {
         "(0,1)) for y in range(24))\n"
         "open('painted.png','wb').write(b'\\x89PNG\\r\\n\\x1a\\n'+c(b'IHDR',struct.pack("
         "'>IIBBBBB',20,24,8,4,0,0,0))+c(b'IDAT',zlib.compress(r))+c(b'IEND',b''))\n";
-    char path[PATH_TEXT], line[PATH_TEXT + 40];
-    assert_int_equal(file_put(folder_path(path, state, "make.py"), make, sizeof make - 1), 0);
+    char line[PATH_TEXT + 40];
+    assert_int_equal(file_put(folder_path(state, "make.py"), make, sizeof make - 1), 0);
     snprintf(line, sizeof line, "cd '%s' && python3 make.py", (const char *)*state);
     if (system(line) != 0) skip();
     const program *p = run_ok(state, "image complete m.safetensors erased.png -o whole.png");
@@ -187,9 +182,8 @@ TEST(the_descent_can_be_changed) {
 
 /* Without a model the one that came with Basin is used, in half the bytes if one likes. */
 TEST(a_model_to_begin_with_is_found) {
-    char path[PATH_TEXT];
     make_folder(state, "models");
-    folder_path(path, state, "models");
+    char *path = folder_path(state, "models");
     setenv("BASIN_MODELS", path, 1);
     assert_error(run(state, "image complete in/a.png --mask 2,3,6,6 -o o6"), 1,
                  "models/photos.safetensors: not found in the folder that BASIN_MODELS names");

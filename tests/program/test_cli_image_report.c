@@ -109,13 +109,12 @@ TEST(attention_is_limited) {
 
 /* A gain below 0 ascends: nothing in the training forbids it, the report says it. */
 TEST(ascents_are_reported) {
-    char path[PATH_TEXT];
     basin_backend *backend;
     basin_image_model *model;
     double gamma = -1.3;
     basin_tensor value = basin_tensor_borrow(&gamma, BASIN_F64, BASIN_SCALAR);
     train(state, "m.safetensors", "");
-    folder_path(path, state, "m.safetensors");
+    char *path = folder_path(state, "m.safetensors");
     assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
     assert_ok(basin_image_open(&model, path, backend, &failure));
     assert_ok(basin_store_write(model->store, "gamma", &value, &failure));

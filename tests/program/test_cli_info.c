@@ -10,7 +10,6 @@
 
 static void write_model(void **state, const char *name) {
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
-    char path[PATH_TEXT];
     double w[6] = {1, 2, 3, 4, NAN, -INFINITY};
     int32_t n[2] = {7, 9};
     basin_tensor weight = basin_tensor_borrow(w, BASIN_F64, BASIN_SHAPE(2, 3));
@@ -21,7 +20,7 @@ static void write_model(void **state, const char *name) {
     assert_int_equal(basin_bundle_add(bundle, "n", &number, NULL), BASIN_OK);
     assert_int_equal(basin_bundle_add(bundle, "empty", &empty, NULL), BASIN_OK);
     assert_int_equal(basin_bundle_meta_set(bundle, "alpha", "0.1\x1b[2J\n\"", NULL), BASIN_OK);
-    assert_int_equal(basin_bundle_write(folder_path(path, state, name), bundle, NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_write(folder_path(state, name), bundle, NULL), BASIN_OK);
 }
 
 TEST(describes) {
@@ -38,12 +37,11 @@ TEST(describes) {
 /* A layer norm that makes the descent climb gets a note. */
 TEST(notes_a_negative_gamma) {
     basin_bundle *bundle;
-    char path[PATH_TEXT];
     double value = -1.3;
     basin_tensor gamma = basin_tensor_borrow(&value, BASIN_F64, BASIN_SCALAR);
     assert_int_equal(basin_bundle_new(&bundle, NULL, NULL), BASIN_OK);
     assert_int_equal(basin_bundle_add(bundle, "gamma", &gamma, NULL), BASIN_OK);
-    assert_int_equal(basin_bundle_write(folder_path(path, state, "g.npz"), bundle, NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_write(folder_path(state, "g.npz"), bundle, NULL), BASIN_OK);
     basin_bundle_free(bundle);
     const program *p = run_ok(state, "info g.npz");
     assert_contains(p->err, "gamma of 1 layer norm is negative (minimum -1.3)");
@@ -65,15 +63,14 @@ TEST(describes_as_json) {
 
 /* A network's digests are compared where that is asked for, a model's wherever it is opened. */
 TEST(compares_digests) {
-    char path[PATH_TEXT];
     static const char edges[] = "src,dst\na,b\nb,c\n",
                       nodes[] = "id,f,label\na,1,0\nb,2,1\nc,3,0\n";
-    file_put(folder_path(path, state, "e.csv"), edges, sizeof edges - 1);
-    file_put(folder_path(path, state, "v.csv"), nodes, sizeof nodes - 1);
+    file_put(folder_path(state, "e.csv"), edges, sizeof edges - 1);
+    file_put(folder_path(state, "v.csv"), nodes, sizeof nodes - 1);
     run_ok(state, "data convert e.csv v.csv n.basin");
     assert_contains(run_ok(state, "info n.basin")->out, "digests  there (--check compares)\n");
     assert_contains(run_ok(state, "info --check n.basin")->out, "digests  as computed now\n");
-    FILE *file = fopen(folder_path(path, state, "n.basin"), "r+b");
+    FILE *file = fopen(folder_path(state, "n.basin"), "r+b");
     assert_true(file && !fseek(file, -1, SEEK_END));
     int last = fgetc(file);
     assert_true(!fseek(file, -1, SEEK_END) && fputc(last ^ 1, file) != EOF && !fclose(file));
@@ -86,9 +83,8 @@ TEST(compares_digests) {
 }
 
 TEST(reports_bad_files) {
-    char path[PATH_TEXT];
     assert_error(run(state, "info missing.npz"), 1, "missing.npz");
-    assert_int_equal(file_put(folder_path(path, state, "short.safetensors"), "\x40\0\0", 3), 0);
+    assert_int_equal(file_put(folder_path(state, "short.safetensors"), "\x40\0\0", 3), 0);
     assert_error(run(state, "info short.safetensors"), 1, "short.safetensors");
     assert_error(run(state, "info ."), 1, ".");
     /* the others are described all the same */
@@ -100,14 +96,14 @@ TEST(reports_bad_files) {
 
 /* The loader's own report, in one file a process. */
 TEST(opens_nothing) {
-    char line[1000], path[PATH_TEXT];
+    char line[1000];
     static char text[262144];
     snprintf(line, sizeof line,
              "cd '%s' && LD_DEBUG=files LD_DEBUG_OUTPUT=\"$PWD\"/loaded %s --version >.out && "
              "cat loaded.* >.err",
              (const char *)*state, BASIN_PROGRAM);
     if (system(line) != 0) skip(); /* a loader that does not report */
-    slurp(text, sizeof text, folder_path(path, state, ".err"));
+    slurp(text, sizeof text, folder_path(state, ".err"));
     assert_contains(text, "libz.so");
     for (int i = 0; basin_library_name(i); i++)
         if (strstr(text, basin_library_file(i))) fail_msg("%s was opened", basin_library_name(i));

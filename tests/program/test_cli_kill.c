@@ -25,10 +25,8 @@ TEST_WITH(killed_again_and_again, make_set, program_teardown) {
 
 /* A write that a kill cut short leaves a file aside, which the next run removes. */
 TEST_WITH(nothing_is_left_aside, make_set, program_teardown) {
-    char path[PATH_TEXT];
     static const char *const left[] = {"m.safetensors.tmp-1-0", "m.safetensors.checkpoint.tmp-1-0"};
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(file_put(folder_path(path, state, left[i]), "x", 1), 0);
+    for (int i = 0; i < 2; i++) folder_put(state, left[i], "x");
     run_ok(state, GRAPH "--epochs 1 -o m.safetensors");
     assert_int_equal(folder_count(state), 2);
 }

@@ -31,11 +31,11 @@ static bool has_tool(const char *name) {
 
 /* Runs a line in the folder; its output must be empty and its exit code 0. */
 static void check_silent(void **state, const char *format, const char *what) {
-    char line[1000], command[800], path[PATH_TEXT], text[2000];
+    char line[1000], command[800], text[2000];
     snprintf(command, sizeof command, format, what);
     snprintf(line, sizeof line, "cd '%s' && (%s) >.out 2>&1", (const char *)*state, command);
     int code = system(line);
-    slurp(text, sizeof text, folder_path(path, state, ".out"));
+    slurp(text, sizeof text, folder_path(state, ".out"));
     if (code || *text) fail_msg("%s: %s", command, text);
 }
 
@@ -102,17 +102,17 @@ static void check_sections(const char *page, bool command) {
 
 static void check_page(void **state, const char *command) {
     static char page[65536];
-    char name[80], path[PATH_TEXT];
+    char name[80];
     page_name(name, command);
-    slurp(page, sizeof page, folder_path(path, state, name));
+    slurp(page, sizeof page, folder_path(state, name));
     check_sections(page, true);
     check_requests(page);
     check_options(page, run(state, "%s --help-all", command)->out);
 }
 
 static void check_listed(void **state, const char *command) {
-    char page[16384], path[PATH_TEXT], line[100];
-    slurp(page, sizeof page, folder_path(path, state, "basin.1"));
+    char page[16384], line[100];
+    slurp(page, sizeof page, folder_path(state, "basin.1"));
     snprintf(line, sizeof line, ".TP\n.B %s\n", command);
     assert_contains(page, line);
 }
@@ -125,11 +125,11 @@ static void write_pages(void **state) {
 }
 
 TEST(writes_pages) {
-    char page[16384], path[PATH_TEXT];
+    char page[16384];
     write_pages(state);
     each_command(state, check_page);
     each_command(state, check_listed);
-    slurp(page, sizeof page, folder_path(path, state, "basin.1"));
+    slurp(page, sizeof page, folder_path(state, "basin.1"));
     check_sections(page, false);
     check_requests(page);
 }
@@ -178,7 +178,7 @@ static const char harness[] = "source ./basin.bash\n"
                               "complete -p basin\n";
 
 TEST(completes_in_bash) {
-    char path[PATH_TEXT], line[1000], text[4000], wanted[4000], script[4000];
+    char line[1000], text[4000], wanted[4000], script[4000];
     if (!has_tool("bash")) skip();
     run_ok(state, "help --completion bash >basin.bash");
     snprintf(script, sizeof script, "%s", harness);
@@ -187,12 +187,12 @@ TEST(completes_in_bash) {
         snprintf(script + strlen(script), 200, "try basin %s\n", completed[i][0]);
         snprintf(wanted + strlen(wanted), 200, "%s\n", completed[i][1]);
     }
-    assert_int_equal(file_put(folder_path(path, state, "try.bash"), script, strlen(script)), 0);
+    folder_put(state, "try.bash", script);
     snprintf(line, sizeof line,
              "cd '%s' && ln -sf %s basin && PATH=$PWD:$PATH bash --norc try.bash >offered 2>&1",
              (const char *)*state, BASIN_PROGRAM);
     assert_int_equal(system(line), 0);
-    slurp(text, sizeof text, folder_path(path, state, "offered"));
+    slurp(text, sizeof text, folder_path(state, "offered"));
     assert_string_equal(text, wanted);
 }
 

@@ -36,14 +36,13 @@ static double rim_mean(const basin_picture *p, int64_t c) {
 }
 
 TEST(a_photograph_is_completed) {
-    char path[PATH_TEXT];
     BASIN_AT_EXIT(basin_picture_free) basin_picture before, after;
     double error = 0, rim = 0;
     assert_in_range(bytes_of(MODEL("photos")), 1, 12 * 1000 * 1000);
     run_ok(state, "image complete %s --mask %d,%d,%d,%d --plain --threads 1 -o o", HILLS, LEFT, TOP,
            HOLE, HOLE);
     open_picture(&before, HILLS);
-    open_picture(&after, folder_path(path, state, "o/hills.completed.png"));
+    open_picture(&after, folder_path(state, "o/hills.completed.png"));
     for (int64_t c = 0; c < 3; c++) {
         double mean = rim_mean(&before, c);
         for (int64_t y = TOP; y < TOP + HOLE; y++)

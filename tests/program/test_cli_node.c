@@ -13,9 +13,8 @@ static const char *const tree[] = {"ash", "birch, silver", "cedar"};
 
 /* Neighbours are of one kind; every fifth label is not known. */
 static int make(void **state) {
-    char path[PATH_TEXT];
     if (folder_new(state)) return 1;
-    FILE *file = fopen(folder_path(path, state, "trees.csv"), "w");
+    FILE *file = fopen(folder_path(state, "trees.csv"), "w");
     if (!file) return 1;
     fprintf(file, "id,height,girth,kind\n");
     for (int i = 0; i < NODES; i++) {
@@ -24,12 +23,12 @@ static int make(void **state) {
         fprintf(file, i % 5 ? "\"%s\"\n" : "\n", tree[its]);
     }
     fclose(file);
-    file = fopen(folder_path(path, state, "paid.csv"), "w");
+    file = fopen(folder_path(state, "paid.csv"), "w");
     if (!file) return 1;
     fprintf(file, "source,target,amount\n");
     for (int i = 0; i < NODES; i++) fprintf(file, "T%d,T%d,%d\n", i, (i + 3) % NODES, 5 + i % 7);
     fclose(file);
-    file = fopen(folder_path(path, state, "roots.csv"), "w");
+    file = fopen(folder_path(state, "roots.csv"), "w");
     if (!file) return 1;
     fprintf(file, "source,target\n");
     for (int i = 0; i < NODES; i++)
@@ -71,8 +70,7 @@ TEST(from_a_table_to_reasons) {
 
 /* Amounts and ids are no classes: whoever names such a column is asked. */
 TEST(many_classes_are_asked_about) {
-    char path[PATH_TEXT];
-    FILE *file = fopen(folder_path(path, state, "prices.csv"), "w");
+    FILE *file = fopen(folder_path(state, "prices.csv"), "w");
     assert_non_null(file);
     fprintf(file, "id,height,price,owner\n");
     for (int i = 0; i < NODES; i++)

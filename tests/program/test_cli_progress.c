@@ -133,8 +133,8 @@ TEST(fits_any_width) {
 }
 
 TEST(is_plain_or_silent_elsewhere) {
-    char path[PATH_TEXT], text[1000];
-    folder_path(path, state, "log");
+    char text[1000];
+    char *path = folder_path(state, "log");
     for (int quiet = 0; quiet < 2; quiet++) {
         assert_int_equal(file_put(path, "", 0), 0);
         basin_cli_watch watch;

@@ -70,7 +70,7 @@ TEST_WITH(ranks_must_be_asked_for_the_same, work_new, program_teardown) {
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "mkdir -p '%s/%.3s'", (const char *)*state, name[i]);
         assert_int_equal(system(path), 0);
-        FILE *file = fopen(folder_path(path, state, name[i]), "w");
+        FILE *file = fopen(folder_path(state, name[i]), "w");
         assert_non_null(file);
         fprintf(file, config, rate[i]);
         fclose(file);
@@ -84,7 +84,7 @@ TEST_WITH(ranks_must_be_asked_for_the_same, work_new, program_teardown) {
     assert_int_not_equal(p->code, 0);
     assert_int_equal(basin_lines(p->err), 1);
     assert_contains(p->err, "the settings differ from those of rank 0");
-    assert_int_equal(truncate(folder_path(path, state, "two/c.json"), 20), 0);
+    assert_int_equal(truncate(folder_path(state, "two/c.json"), 20), 0);
     p = run_mpi(state, "%s : %s", one, two);
     assert_int_not_equal(p->code, 0);
     assert_int_equal(basin_lines(p->err), 1);
@@ -98,7 +98,7 @@ TEST_WITH(ranks_must_be_asked_for_the_same, work_new, program_teardown) {
 TEST_WITH(ranks_must_have_the_same_data, work_new, program_teardown) {
     static const char *const folder[] = {"one", "two"};
     static const char *const file[] = {"one/set.safetensors", "two/set.safetensors"};
-    char line[2 * PATH_TEXT], path[PATH_TEXT];
+    char line[2 * PATH_TEXT];
     basin_graphset set;
     basin_error error;
     world_new(&set, BASIN_GRAPHS_CLASSES, 60, 4, NULL);
@@ -106,7 +106,7 @@ TEST_WITH(ranks_must_have_the_same_data, work_new, program_teardown) {
         if (i) set.class_of[0] = !set.class_of[0];
         snprintf(line, sizeof line, "mkdir '%s/%s'", (const char *)*state, folder[i]);
         assert_int_equal(system(line), 0);
-        must(basin_graphset_write(folder_path(path, state, file[i]), &set, &error), &error);
+        must(basin_graphset_write(folder_path(state, file[i]), &set, &error), &error);
     }
     basin_graphset_free(&set);
     const program *p = run_mpi(state, "-n 1 --wdir one $PROGRAM " GRAPHS(

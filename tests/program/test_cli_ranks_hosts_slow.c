@@ -55,9 +55,9 @@ static void need_hosts(void **state) {
     "--host 10.77.0.1,10.77.0.2 -n 2 $PROGRAM %s\" >.out 2>.err"
 
 static void must_end(void **state, int code) {
-    char text[4000], path[PATH_TEXT];
+    char text[4000];
     if (!code) return;
-    slurp(text, sizeof text, folder_path(path, state, ".err"));
+    slurp(text, sizeof text, folder_path(state, ".err"));
     fail_msg("%d: %s", code, text);
 }
 

@@ -84,10 +84,10 @@ TEST_WITH(pipes_are_not_recorded, make_table, program_teardown) {
 
 /* A record that names a file to write, by hand: refused before anything is trained or written. */
 TEST_WITH(records_do_not_write, folder_new, program_teardown) {
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "model.safetensors");
     basin_bundle *bundle;
     run_ok(state, "%s %s -q -o model.safetensors", task[1].train, task[1].data);
-    assert_ok(basin_bundle_read(&bundle, folder_path(path, state, "model.safetensors"), &failure));
+    assert_ok(basin_bundle_read(&bundle, path, &failure));
     assert_ok(basin_bundle_meta_set(bundle, "trained.command",
                                     "version 1\nmachine z\ncommand graph train\n"
                                     "option --log=written\n",
@@ -106,5 +106,5 @@ TEST_WITH(records_do_not_write, folder_new, program_teardown) {
     assert_ok(basin_bundle_write(path, copy, &failure));
     basin_bundle_free(copy), basin_bundle_free(bundle);
     assert_error(run(state, "reproduce model.safetensors %s -q", task[1].data), 1, "--log=written");
-    assert_int_equal(access(folder_path(path, state, "written"), F_OK), -1);
+    assert_int_equal(access(folder_path(state, "written"), F_OK), -1);
 }

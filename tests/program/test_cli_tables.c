@@ -13,8 +13,7 @@ enum { ACCOUNTS = 200, TRANSFERS = 900 };
 static float uniform(uint64_t stream, uint64_t i) { return basin_random_uniform_at(5, stream, i); }
 
 static FILE *create(void **state, const char *name) {
-    char path[PATH_TEXT];
-    FILE *file = fopen(folder_path(path, state, name), "w");
+    FILE *file = fopen(folder_path(state, name), "w");
     assert_non_null(file);
     return file;
 }
@@ -74,9 +73,8 @@ static int make_model(void **state) {
 
 static void assert_same_bytes(void **state, const char *file) {
     static char a[1 << 18], b[1 << 18];
-    char path[PATH_TEXT];
-    slurp(a, sizeof a, folder_path(path, state, "first.csv"));
-    slurp(b, sizeof b, folder_path(path, state, file));
+    slurp(a, sizeof a, folder_path(state, "first.csv"));
+    slurp(b, sizeof b, folder_path(state, file));
     assert_true(strlen(a) > 1000);
     assert_string_equal(a, b);
 }
@@ -185,8 +183,8 @@ TEST(what_cannot_be_kept_is_said) {
 /* Copies the lines of a table whose account, or one of whose ends, is new (or not), and the header.
  */
 static void cut_table(void **state, const char *to, const char *from, int first, bool fresh) {
-    char path[PATH_TEXT], line[200];
-    FILE *in = fopen(folder_path(path, state, from), "r"), *out = create(state, to);
+    char line[200];
+    FILE *in = fopen(folder_path(state, from), "r"), *out = create(state, to);
     assert_non_null(in);
     for (int i = 0; fgets(line, sizeof line, in); i++) {
         const char *one = strstr(line, "acc"), *two = one ? strstr(one + 1, "acc") : NULL;
@@ -201,7 +199,6 @@ static void cut_table(void **state, const char *to, const char *from, int first,
 /* New accounts beside a graph that is there score as they do in the graph of all. */
 TEST(a_new_account_is_scored_in_the_graph_that_is_there) {
     static char all[1 << 18];
-    char path[PATH_TEXT];
     int first = ACCOUNTS - 3;
     cut_table(state, "old.csv", "day1.csv", first, false);
     cut_table(state, "oldpay.csv", "pay1.csv", first, false);
@@ -213,7 +210,7 @@ TEST(a_new_account_is_scored_in_the_graph_that_is_there) {
     p = run_ok(state, "anomaly score m.safetensors --base old.basin --new new.csv newpay.csv");
     assert_contains(p->err, ": 3 nodes and ");
     assert_contains(p->err, " edges added to the 197 nodes of old.basin");
-    slurp(all, sizeof all, folder_path(path, state, "first.csv"));
+    slurp(all, sizeof all, folder_path(state, "first.csv"));
     int rows = 0;
     for (const char *row = strchr(p->out, '\n') + 1; *row; row = strchr(row, '\n') + 1, rows++) {
         char start[40], wanted[60];
@@ -254,8 +251,8 @@ TEST(a_night_is_scored_where_it_changed_something) {
     static char all[1 << 18];
     run_ok(state, "data convert day1.csv pay1.csv all.basin -q --directed --keep-gaps "
                   "--relation-column channel");
-    char row[3][200], path[PATH_TEXT];
-    FILE *pay = fopen(folder_path(path, state, "pay1.csv"), "r");
+    char row[3][200];
+    FILE *pay = fopen(folder_path(state, "pay1.csv"), "r");
     assert_non_null(pay);
     FILE *night = create(state, "night.csv"), *none = create(state, "none.csv");
     for (int i = 0; i < 3; i++) assert_non_null(fgets(row[i], sizeof row[i], pay));
@@ -274,21 +271,15 @@ TEST(a_night_is_scored_where_it_changed_something) {
     assert_int_equal(rows_of(all, p->out), 0);
 }
 
-static void write_text(void **state, const char *name, const char *text) {
-    FILE *file = create(state, name);
-    fputs(text, file);
-    fclose(file);
-}
-
 #define HEAD "from_account,to_account,channel\n"
 
 /* Nights as they come, added to a base: what each says, and that nothing else goes in silently. */
 TEST(nights_are_added_to_a_base) {
     const program *p;
-    write_text(state, "tx.csv", HEAD "acc1,acc2,wire\nacc1,acc2,wire\n");
-    write_text(state, "change.csv", "id,balance,country\nacc3,51,FR\nacc4,,IT\nacc3,52,\n");
-    write_text(state, "lacks.csv", "id,balance\nzed,3\n");
-    write_text(state, "far.csv", HEAD "acc1,nobody,wire\n");
+    folder_put(state, "tx.csv", HEAD "acc1,acc2,wire\nacc1,acc2,wire\n");
+    folder_put(state, "change.csv", "id,balance,country\nacc3,51,FR\nacc4,,IT\nacc3,52,\n");
+    folder_put(state, "lacks.csv", "id,balance\nzed,3\n");
+    folder_put(state, "far.csv", HEAD "acc1,nobody,wire\n");
     const struct {
         const char *tables;
         int code;

@@ -90,7 +90,6 @@ TEST(passes_recomputed) { passes_as_float(state, "--recompute"); }
 static void copy_case(void **state, const char *from, const char *to, const char *drop,
                       const char *name, double by) {
     basin_bundle *old, *new;
-    char path[PATH_TEXT];
     assert_int_equal(basin_bundle_read(&old, from, NULL), BASIN_OK);
     assert_int_equal(basin_bundle_new(&new, NULL, NULL), BASIN_OK);
     const char *key, *value;
@@ -111,7 +110,7 @@ static void copy_case(void **state, const char *from, const char *to, const char
         }
         assert_int_equal(basin_bundle_add(new, own, &copy, NULL), BASIN_OK);
     }
-    assert_int_equal(basin_bundle_write(folder_path(path, state, to), new, NULL), BASIN_OK);
+    assert_int_equal(basin_bundle_write(folder_path(state, to), new, NULL), BASIN_OK);
     basin_bundle_free(old);
     basin_bundle_free(new);
 }

@@ -20,9 +20,15 @@ static inline int folder_new(void **state) {
     return *state ? 0 : -1;
 }
 
-static inline char *folder_path(char path[PATH_TEXT], void **state, const char *name) {
-    snprintf(path, PATH_TEXT, "%s/%s", (const char *)*state, name);
-    return path;
+/* The path of a file of the folder; one of 64 that are kept, until as many others were asked for.
+ */
+static inline char *folder_path(void **state, const char *name) {
+    static char kept[64][PATH_TEXT], path[PATH_TEXT];
+    static int next;
+    snprintf(path, sizeof path, "%s/%s", (const char *)*state, name);
+    for (int i = 0; i < 64; i++)
+        if (!strcmp(kept[i], path)) return kept[i];
+    return strcpy(kept[next++ % 64], path);
 }
 
 /* How many entries the folder has. */
@@ -39,7 +45,7 @@ static inline int folder_remove(void **state) {
     DIR *folder = opendir(*state);
     for (struct dirent *e; folder && (e = readdir(folder));)
         if (e->d_name[0] != '.') {
-            folder_path(path, state, e->d_name);
+            snprintf(path, sizeof path, "%s/%s", (const char *)*state, e->d_name);
             if (unlink(path) != 0) rmdir(path);
         }
     if (folder) closedir(folder);
@@ -53,6 +59,22 @@ static inline int file_put(const char *path, const void *data, size_t size) {
     if (!file) return -1;
     size_t put = fwrite(data, 1, size, file);
     return fclose(file) == 0 && put == size ? 0 : -1;
+}
+
+/* Reads at most `size` bytes; returns how many. */
+static inline size_t file_get(void *data, size_t size, const char *path) {
+    FILE *file = fopen(path, "rb");
+    if (!file) perror(path), abort();
+    size = fread(data, 1, size, file);
+    fclose(file);
+    return size;
+}
+
+/* A text as a file of the folder; returns its path. */
+static inline char *folder_put(void **state, const char *name, const char *text) {
+    char *path = folder_path(state, name);
+    if (file_put(path, text, strlen(text))) perror(path), abort();
+    return path;
 }
 
 #endif

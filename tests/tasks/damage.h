@@ -59,14 +59,14 @@ static void write_bytes(const char *path, const void *data, size_t size) {
 /* Changes single bits of bytes `begin` to `end`; how many files were refused. */
 static int flip(const char *path, void **state, size_t begin, size_t end, rewrite *again,
                 basin_backend *backend) {
-    char bad[PATH_TEXT], good_copy[PATH_TEXT], bad_copy[PATH_TEXT];
+    char *good_copy = folder_path(state, "good");
     size_t size, good_size, other_size;
     char *data = slurp(&size, path);
     basin_random draw = basin_random_start(31, begin, 0);
     int refused = 0;
-    folder_path(bad, state, "damaged.safetensors");
-    assert_ok(again(folder_path(good_copy, state, "good"), path, backend, &failure));
-    folder_path(bad_copy, state, "bad");
+    char *bad = folder_path(state, "damaged.safetensors");
+    assert_ok(again(good_copy, path, backend, &failure));
+    char *bad_copy = folder_path(state, "bad");
     char *good = slurp(&good_size, good_copy);
     for (int i = 0; i < FLIPS; i++) {
         basin_error error = {0};
@@ -118,11 +118,10 @@ static void flips(const char *path, void **state, rewrite *again, basin_backend 
 }
 
 static void detector(void **state, int64_t trees) {
-    char path[PATH_TEXT];
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(200, 3, 1, false));
     s.settings.trees = trees, s.settings.epochs = 2, s.settings.labels = true;
     s.model = fraud_train(s.network, s.part, &s.settings, &s.training);
-    folder_path(path, state, "detector.safetensors");
+    char *path = folder_path(state, "detector.safetensors");
     assert_ok(basin_nodes_write(path, s.model, &failure));
     flips(path, state, rewrite_nodes, s.training.backend);
 }
@@ -144,7 +143,7 @@ TEST(damage_to_a_model_of_pictures) {
 
 TEST(damage_to_a_model_of_graphs) {
     enum { GRAPHS = 24 };
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "graphs.safetensors");
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_graphs_settings s = world_settings();
     basin_settings settings = {.kind = &basin_graphs_task, .values = &s};
@@ -154,7 +153,7 @@ TEST(damage_to_a_model_of_graphs) {
     world_new(&set, BASIN_GRAPHS_CLASSES, GRAPHS, 4, NULL);
     basin_graphs_train_data data = {.set = &set, .graph = all, .graphs = GRAPHS};
     s.epochs = 1;
-    training.output = folder_path(path, state, "graphs.safetensors");
+    training.output = path;
     assert_ok(basin_graphs_train(NULL, &outcome, &settings, &data, &training, &failure));
     flips(path, state, rewrite_graphs, training.backend);
     basin_backend_close(training.backend);
@@ -162,13 +161,12 @@ TEST(damage_to_a_model_of_graphs) {
 }
 
 TEST(damage_to_weights_of_detection_in_context) {
-    char path[PATH_TEXT];
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_training_options training = fraud_training();
     assert_ok(basin_bundle_read(&bundle, BASIN_SOURCE "/tests/golden/context/context.safetensors",
                                 &failure));
     assert_ok(basin_bundle_digest(bundle, &failure));
-    folder_path(path, state, "context.safetensors");
+    char *path = folder_path(state, "context.safetensors");
     assert_ok(basin_bundle_write(path, bundle, &failure));
     flips(path, state, rewrite_context, training.backend);
     basin_backend_close(training.backend);

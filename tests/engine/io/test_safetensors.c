@@ -214,10 +214,9 @@ static basin_bundle *sample_new(void) {
 }
 
 TEST(round_trip) {
-    char path[PATH_TEXT];
     basin_bundle *bundle = sample_new(), *back;
     struct stat info;
-    folder_path(path, state, "a.safetensors");
+    char *path = folder_path(state, "a.safetensors");
     assert_ok(basin_bundle_write(path, bundle, &failure));
     assert_ok(basin_bundle_read(&back, path, &failure));
     assert_same(back, bundle);
@@ -242,11 +241,12 @@ TEST(round_trip) {
 }
 
 TEST(replaces_what_a_link_points_to) {
-    char path[PATH_TEXT], link[PATH_TEXT];
+    char *path = folder_path(state, "real");
+    char *link = folder_path(state, "link");
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = sample_new();
     struct stat info;
-    assert_int_equal(file_put(folder_path(path, state, "real"), "old", 3), 0);
-    assert_int_equal(symlink("real", folder_path(link, state, "link")), 0);
+    assert_int_equal(file_put(path, "old", 3), 0);
+    assert_int_equal(symlink("real", link), 0);
     assert_int_equal(basin_bundle_write_safetensors(link, bundle, NULL), BASIN_OK);
     assert_int_equal(lstat(link, &info), 0);
     assert_true(S_ISLNK(info.st_mode));
@@ -263,10 +263,10 @@ TEST(replaces_what_a_link_points_to) {
 }
 
 TEST(names_what_the_system_refuses) {
-    char path[PATH_TEXT], text[2 * PATH_TEXT];
+    char text[2 * PATH_TEXT];
     basin_bundle *bundle = NULL, *sample = sample_new();
     basin_error error;
-    folder_path(path, state, "missing");
+    char *path = folder_path(state, "missing");
     assert_int_equal(basin_bundle_read(&bundle, path, &error), BASIN_IO);
     snprintf(text, sizeof text, "%s: cannot open for reading: No such file or directory", path);
     assert_string_equal(error.text, text);
@@ -277,21 +277,21 @@ TEST(names_what_the_system_refuses) {
     assert_int_equal(basin_bundle_write(*state, sample, &error), BASIN_IO);
     assert_string_equal(error.text, text);
 
-    folder_path(path, state, "empty");
+    path = folder_path(state, "empty");
     assert_int_equal(file_put(path, "", 0), 0);
     assert_int_equal(basin_bundle_read(&bundle, path, &error), BASIN_BAD_FILE);
     snprintf(text, sizeof text, "%s: empty: 0 bytes, a safetensors file has 10 or more", path);
     assert_string_equal(error.text, text);
     unlink(path);
 
-    folder_path(path, state, "pipe");
+    path = folder_path(state, "pipe");
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_int_equal(basin_bundle_read(&bundle, path, &error), BASIN_IO);
     snprintf(text, sizeof text, "%s: is not a regular file", path);
     assert_string_equal(error.text, text);
     unlink(path);
 
-    folder_path(path, state, "no/such/folder");
+    path = folder_path(state, "no/such/folder");
     assert_int_equal(basin_bundle_write(path, sample, &error), BASIN_IO);
     snprintf(text, sizeof text, "%s: cannot write: No such file or directory", path);
     assert_string_equal(error.text, text);
@@ -301,11 +301,11 @@ TEST(names_what_the_system_refuses) {
 
 /* Root may read anything, so the test steps down for the moment it takes. */
 TEST(names_a_file_it_may_not_read) {
-    char path[PATH_TEXT], text[2 * PATH_TEXT];
+    char text[2 * PATH_TEXT];
     basin_bundle *bundle = NULL;
     basin_error error;
     bool root = geteuid() == 0;
-    folder_path(path, state, "secret");
+    char *path = folder_path(state, "secret");
     assert_int_equal(file_put(path, "x", 1), 0);
     assert_int_equal(chmod(path, 0), 0);
     if (root && (chmod(*state, 0755) != 0 || seteuid(65534) != 0)) skip();
@@ -333,11 +333,11 @@ TEST(names_a_full_disk) {
 
 /* What was there stays there, and nothing is left beside it. */
 TEST(failed_write_keeps_the_old_file) {
-    char path[PATH_TEXT], content[4] = {0};
+    char content[4] = {0}, *path = folder_path(state, "kept");
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = sample_new();
     basin_error error;
     bool root = geteuid() == 0;
-    assert_int_equal(file_put(folder_path(path, state, "kept"), "old", 3), 0);
+    assert_int_equal(file_put(path, "old", 3), 0);
     int before = folder_count(state);
     assert_int_equal(chmod(*state, 0555), 0);
     if (root && seteuid(65534) != 0) skip();
@@ -346,17 +346,15 @@ TEST(failed_write_keeps_the_old_file) {
     assert_int_equal(chmod(*state, 0755), 0);
     assert_int_equal(status, BASIN_IO);
     assert_int_equal(folder_count(state), before);
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    assert_int_equal(fread(content, 1, 3, file), 3);
-    fclose(file);
+    assert_int_equal(file_get(content, 3, path), 3);
     assert_string_equal(content, "old");
     unlink(path);
 }
 
 /* A disk that fills up in the middle of a large tensor. */
 TEST(full_disk_keeps_the_old_file) {
-    char path[PATH_TEXT], text[2 * PATH_TEXT];
+    char text[2 * PATH_TEXT];
+    char *path = folder_path(state, "kept");
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = sample_new();
     basin_tensor large;
     basin_error error;
@@ -364,7 +362,7 @@ TEST(full_disk_keeps_the_old_file) {
     struct rlimit old, small;
     assert_int_equal(basin_tensor_new(&large, BASIN_F64, BASIN_SHAPE(100000), NULL), BASIN_OK);
     assert_int_equal(basin_bundle_add(bundle, "large", &large, NULL), BASIN_OK);
-    assert_int_equal(file_put(folder_path(path, state, "kept"), "old", 3), 0);
+    assert_int_equal(file_put(path, "old", 3), 0);
     int before = folder_count(state);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     small = (struct rlimit){65536, old.rlim_max};

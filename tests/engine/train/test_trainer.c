@@ -68,10 +68,9 @@ static void same_bits(run *a, run *b) {
 TEST(resumed_run_equals_a_whole_one) {
     const char *backends[] = {"ref", "cpu"};
     for (int i = 0; i < 2; i++) {
-        char path[PATH_TEXT];
         basin_bundle *bundle;
         run whole, first, second;
-        folder_path(path, state, "half.safetensors");
+        char *path = folder_path(state, "half.safetensors");
         run_open(&whole, backends[i], 0.02);
         double end = run_to(&whole, STEPS);
         run_open(&first, backends[i], 0.02);
@@ -121,11 +120,10 @@ static basin_bundle *open_bundle(const char *path) {
 }
 
 TEST(files_that_do_not_fit_are_refused) {
-    char path[PATH_TEXT];
     int64_t step;
     run r;
     run_open(&r, "cpu", 0.05);
-    folder_path(path, state, "model.safetensors");
+    char *path = folder_path(state, "model.safetensors");
     assert_ok(basin_params_write(path, &r.lab.params, r.lab.store, NULL, 0, &failure));
     basin_bundle *model = open_bundle(path);
     assert_int_equal(basin_bundle_count(model), 2);

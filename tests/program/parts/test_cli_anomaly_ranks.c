@@ -68,13 +68,12 @@ TEST_WITH(defaults_train_and_score_as_one, make_parts, remove_parts) {
 
 TEST_WITH(a_killed_run_goes_on_with_other_ranks, make_parts, remove_parts) {
 #define LONG TRAIN "--epochs 40 --hops 1 --scaling standard --save-every 0 "
-    char path[PATH_TEXT];
     must_run(run(state, LONG "-o whole.safetensors"));
     if (ranks_absent()) skip();
     for (int i = 0; i < 2; i++) { /* 50 ms after its first checkpoint */
         run_and_kill_rank(state, 2 - i, 1 - i, 0, "cut.safetensors",
                           LONG "--resume -o cut.safetensors");
-        assert_int_not_equal(access(folder_path(path, state, "cut.safetensors"), F_OK), 0);
+        assert_int_not_equal(access(folder_path(state, "cut.safetensors"), F_OK), 0);
     }
     must_run(run_parts(state, 2, LIMIT, LONG "--resume -o cut.safetensors"));
     same_file(state, "whole.safetensors", "cut.safetensors");
@@ -82,7 +81,6 @@ TEST_WITH(a_killed_run_goes_on_with_other_ranks, make_parts, remove_parts) {
 
 /* The graph whole and in 1, 3 and 4 parts: the same scores but for rounding. */
 TEST_WITH(parts_agree_with_the_whole, make_parts, remove_parts) {
-    char path[PATH_TEXT];
     static double wanted[2000], found;
     must_run(run(state,
                  "anomaly train accounts.csv transfers.csv " SIZE "--trees 0 --members 1 --epochs "
@@ -91,7 +89,7 @@ TEST_WITH(parts_agree_with_the_whole, make_parts, remove_parts) {
         must_run(run(state,
                      "anomaly score m.safetensors accounts.csv transfers.csv --parts %d -o s.csv",
                      parts));
-        FILE *file = fopen(folder_path(path, state, "s.csv"), "r");
+        FILE *file = fopen(folder_path(state, "s.csv"), "r");
         char line[200];
         int count = 0;
         assert_non_null(fgets(line, sizeof line, file));

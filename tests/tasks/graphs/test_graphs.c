@@ -133,12 +133,11 @@ TEST(epochs_by_size) {
 
 TEST_WITH(model_files, folder_new, folder_remove) {
     for (int task = 0; task < 3; task++) {
-        char path[PATH_TEXT];
         scene s;
         basin_graphs_settings settings = world_settings();
         scene_open(&s, (basin_graphs_target)task, &settings, NULL);
         float *before = outputs(&s, s.all, s.set.graphs);
-        folder_path(path, state, "model.safetensors");
+        char *path = folder_path(state, "model.safetensors");
         assert_ok(basin_graphs_write(path, s.model, &failure));
         basin_graphs_close(s.model);
         assert_ok(basin_graphs_open(&s.model, path, s.backend, &failure));
@@ -153,7 +152,6 @@ TEST_WITH(model_files, folder_new, folder_remove) {
 
 /* Values in units far apart are brought to one scale each, and stay so in a file. */
 TEST_WITH(values_of_several_units, folder_new, folder_remove) {
-    char path[PATH_TEXT];
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_graphs_model *model;
     basin_backend *backend;
@@ -168,7 +166,7 @@ TEST_WITH(values_of_several_units, folder_new, folder_remove) {
     assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
     assert_ok(basin_graphs_model_new(&model, &settings, &set, graph, 5, backend, &failure));
     assert_ok(basin_params_init(&model->params, model->store, 0, &failure));
-    folder_path(path, state, "model.safetensors");
+    char *path = folder_path(state, "model.safetensors");
     assert_ok(basin_graphs_write(path, model, &failure));
     basin_graphs_close(model);
     assert_ok(basin_graphs_open(&model, path, backend, &failure));

@@ -35,8 +35,7 @@ static basin_status scenario(void *context) {
 }
 
 TEST_WITH(all_of_it, folder_new, folder_remove) {
-    char path[PATH_TEXT];
-    scene s = {.settings = world_settings(), .path = folder_path(path, state, "model.safetensors")};
+    scene s = {.settings = world_settings(), .path = folder_path(state, "model.safetensors")};
     world_new(&s.set, BASIN_GRAPHS_CLASSES, 6, 4, NULL);
     s.settings.dim = 4, s.settings.heads = 1, s.settings.head_dim = 2, s.settings.memories = 3;
     s.settings.blocks = 1, s.settings.hidden = 0, s.settings.epochs = 1, s.settings.walks = 2;

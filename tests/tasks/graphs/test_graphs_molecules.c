@@ -26,7 +26,6 @@ static void molecules_new(basin_graphset *set, bool several) {
 }
 
 static void learns(void **state, bool several) {
-    char path[PATH_TEXT];
     basin_graphset set;
     basin_backend *backend;
     basin_graphs_model *model, *again;
@@ -37,7 +36,7 @@ static void learns(void **state, bool several) {
     values.members = 3, values.epochs = 2;
     basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
     molecules_new(&set, several);
-    folder_path(path, state, "m.safetensors");
+    char *path = folder_path(state, "m.safetensors");
     assert_ok(basin_backend_open(&backend, &(basin_compute){.threads = 1}, &failure));
     basin_graphs_data data = {.set = &set};
     basin_graphs_train_data given = {.set = &set, .hold_out = 0.25};

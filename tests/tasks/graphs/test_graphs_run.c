@@ -17,7 +17,7 @@ typedef struct scene {
     basin_backend *backend;
     basin_graphs_settings settings;
     bool choose; /* five graphs are for validation */
-    char output[PATH_TEXT], log[PATH_TEXT], checkpoint[PATH_TEXT + 20];
+    char *output, *log, checkpoint[PATH_TEXT + 20];
     char note[1000]; /* all of them */
 } scene;
 
@@ -42,9 +42,9 @@ static void scene_close(scene *s) {
 static void name_files(scene *s, const char *name) {
     char text[100];
     snprintf(text, sizeof text, "%s.safetensors", name);
-    folder_path(s->output, s->state, text);
+    s->output = folder_path(s->state, text);
     snprintf(text, sizeof text, "%s.jsonl", name);
-    folder_path(s->log, s->state, text);
+    s->log = folder_path(s->state, text);
     snprintf(s->checkpoint, sizeof s->checkpoint, "%s.checkpoint", s->output);
 }
 
@@ -119,10 +119,10 @@ static void read_log(char text[TEXT], const char *path) {
 
 /* Cuts a run after each of the limits, then lets it end: as one that was not cut. */
 static void survives(scene *s, int64_t log_every, const int64_t *limit, int cuts) {
-    char whole[PATH_TEXT], want[TEXT] = "", got[TEXT] = "";
+    char want[TEXT] = "", got[TEXT] = "";
     basin_training_options training = {.log_every = log_every, .resume = true};
     name_files(s, "whole");
-    snprintf(whole, sizeof whole, "%s", s->output);
+    char *whole = s->output;
     basin_training_result end = trained(s, training, 0);
     read_log(want, s->log);
     name_files(s, "cut");
@@ -224,7 +224,6 @@ TEST_WITH(refuses_other_graphs_and_settings, folder_new, folder_remove) {
 
 /* Fine-tuning at a rate of 0 leaves the weights as they are, whatever the new set's labels are. */
 TEST_WITH(begins_with_a_model, folder_new, folder_remove) {
-    char first[PATH_TEXT];
     basin_error error;
     basin_training_result outcome = {.size = sizeof outcome};
     basin_graphs_model *model;
@@ -233,7 +232,7 @@ TEST_WITH(begins_with_a_model, folder_new, folder_remove) {
     s.settings.epochs = 2;
     name_files(&s, "first");
     trained(&s, (basin_training_options){0}, 0);
-    snprintf(first, sizeof first, "%s", s.output);
+    char *first = s.output;
     name_files(&s, "second");
     s.settings.rate = s.settings.rate_first = s.settings.rate_last = 0, s.settings.epochs = 1;
     s.set.class_value[1] = 77;

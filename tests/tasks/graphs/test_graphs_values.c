@@ -12,7 +12,7 @@ typedef struct scene {
     basin_backend *backend;
     basin_graphs_settings values;
     int64_t *all;
-    char output[PATH_TEXT];
+    char *output;
 } scene;
 
 /* Values: the size of a graph, the same in thousandths, and a constant; `gaps`: every third of the
@@ -30,7 +30,7 @@ static void scene_open(scene *s, void **state, bool gaps) {
     free(s->set.target);
     s->set.target = target, s->set.targets = 3;
     assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
-    folder_path(s->output, state, "model.safetensors");
+    s->output = folder_path(state, "model.safetensors");
 }
 
 static void scene_close(scene *s) {
@@ -130,14 +130,13 @@ static void expect_seen(const scene *s, const basin_graphs_model *model, int64_t
 TEST_WITH(knows_what_it_has_seen, folder_new, folder_remove) {
     BASIN_AT_EXIT(scene_close) scene s;
     basin_graphs_model *model;
-    char first[PATH_TEXT];
     scene_open(&s, state, false);
     s.values.epochs = 1;
     assert_ok(train(&model, &s, NULL, 10, &failure));
     expect_seen(&s, model, TRAINS - 10, VALIDATIONS);
     basin_graphs_close(model);
-    memcpy(first, s.output, sizeof first);
-    folder_path(s.output, state, "second.safetensors");
+    char *first = s.output;
+    s.output = folder_path(state, "second.safetensors");
     assert_ok(train(&model, &s, first, 0, &failure)); /* of the first 10, and what was before */
     basin_graphs_close(model);
     assert_ok(basin_graphs_open(&model, s.output, s.backend, &failure));
@@ -154,7 +153,7 @@ TEST_WITH(knows_what_it_has_seen, folder_new, folder_remove) {
     assert_int_equal(basin_graphs_seen(memory, model, &s.set, s.all, 1, &failure),
                      BASIN_UNSUPPORTED);
     basin_graphs_close(model);
-    folder_path(s.output, state, "third.safetensors");
+    s.output = folder_path(state, "third.safetensors");
     assert_ok(train(&model, &s, first, 0, &failure));
     assert_int_equal(basin_graphs_seen(memory, model, &s.set, s.all, 1, &failure),
                      BASIN_UNSUPPORTED);

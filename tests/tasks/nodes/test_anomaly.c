@@ -121,8 +121,7 @@ TEST(energies_follow_the_kind_of_memories) {
 /* ---- files ---- */
 
 TEST(a_file_scores_as_the_detector_did) {
-    char path[PATH_TEXT];
-    folder_path(path, state, "model.safetensors");
+    char *path = folder_path(state, "model.safetensors");
     BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     basin_nodes_model *back;
@@ -160,8 +159,7 @@ TEST(a_file_scores_as_the_detector_did) {
 
 /* Without one of its tensors a file scores nothing, instead of something else. */
 TEST(a_file_that_lacks_weights_is_refused) {
-    char path[PATH_TEXT];
-    folder_path(path, state, "lacking.safetensors");
+    char *path = folder_path(state, "lacking.safetensors");
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(120, 8, 1, false));
     s.settings.members = 2, s.settings.epochs = 1;
     double score[120];
@@ -345,8 +343,7 @@ static size_t least_limit(const char *sampling, const basin_network *network, co
 
 /* Batches that were halved to fit stay so where the run goes on. */
 TEST(a_shrunk_run_is_resumed) {
-    char path[PATH_TEXT];
-    folder_path(path, state, "shrunk.checkpoint");
+    char *path = folder_path(state, "shrunk.checkpoint");
     BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(400, 3, 1, false);
@@ -370,8 +367,7 @@ TEST(a_shrunk_run_is_resumed) {
 
 /* At most 8,192 nodes an epoch, five validations; a run that goes on keeps both. */
 TEST(epochs_of_large_graphs_are_short) {
-    char path[PATH_TEXT];
-    folder_path(path, state, "pace.checkpoint");
+    char *path = folder_path(state, "pace.checkpoint");
     BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
     BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(400, 3, 1, false);

@@ -16,10 +16,10 @@ typedef struct scene {
     uint8_t part[NODES];
 } scene;
 
-static void scene_new(scene *s, char path[2][PATH_TEXT], void **state) {
+static void scene_new(scene *s, void **state) {
     *s = (scene){.network = fraud_new(NODES, 3, 1, true), .settings = fraud_settings()};
-    s->path = folder_path(path[0], state, "model.safetensors");
-    s->checkpoint = folder_path(path[1], state, "checkpoint.safetensors");
+    s->path = folder_path(state, "model.safetensors");
+    s->checkpoint = folder_path(state, "checkpoint.safetensors");
     for (int i = 0; i < NODES; i++) {
         s->network->label[i] = i % 3 == 0;
         s->part[i] = i < 12 ? BASIN_SPLIT_TRAIN : BASIN_SPLIT_VAL;
@@ -63,17 +63,15 @@ static basin_status train(void *context) {
 }
 
 TEST(training) { /* sampling auto would take smaller batches where memory is short */
-    char path[2][PATH_TEXT];
     BASIN_AT_EXIT(scene_free) scene s;
-    scene_new(&s, path, state);
+    scene_new(&s, state);
     s.settings.sampling = "full";
     assert_true(alloc_fail_sample(train, &s, 40) > 100);
 }
 
 TEST(training_on_samples) {
-    char path[2][PATH_TEXT];
     BASIN_AT_EXIT(scene_free) scene s;
-    scene_new(&s, path, state);
+    scene_new(&s, state);
     s.settings.sampling = "neighbours", s.settings.fraction = 1;
     s.settings.scaling = "quantile";
     s.settings.batch = 8;
@@ -90,10 +88,9 @@ static basin_status go_on(void *context) {
 
 /* From the checkpoint of a run that its watcher cut. */
 TEST(going_on) {
-    char path[2][PATH_TEXT], saved[PATH_TEXT];
     BASIN_AT_EXIT(scene_free) scene s;
-    scene_new(&s, path, state);
-    s.saved = folder_path(saved, state, "saved.checkpoint");
+    scene_new(&s, state);
+    s.saved = folder_path(state, "saved.checkpoint");
     s.settings.epochs = 2;
     stopper stop = {0, 1};
     basin_watch watch = {.show = stop_later, .context = &stop, .stop = is_stopping};
@@ -113,9 +110,8 @@ static basin_status score(void *context) {
 }
 
 TEST(scoring) {
-    char path[2][PATH_TEXT];
     BASIN_AT_EXIT(scene_free) scene s;
-    scene_new(&s, path, state);
+    scene_new(&s, state);
     scene_train(&s);
     assert_true(alloc_fail_sample(score, &s, 40) > 50);
     s.least = true; /* streamed */
@@ -131,9 +127,8 @@ static basin_status read_file(void *context) {
 }
 
 TEST(reading) {
-    char path[2][PATH_TEXT];
     BASIN_AT_EXIT(scene_free) scene s;
-    scene_new(&s, path, state);
+    scene_new(&s, state);
     s.settings.scaling = "quantile";
     scene_train(&s);
     assert_ok(basin_nodes_write(s.path, s.model, &failure));
@@ -151,9 +146,8 @@ static basin_status explain(void *context) {
 }
 
 TEST(explaining) {
-    char path[2][PATH_TEXT];
     BASIN_AT_EXIT(scene_free) scene s;
-    scene_new(&s, path, state);
+    scene_new(&s, state);
     scene_train(&s);
     assert_true(alloc_fail_sample(explain, &s, 40) > 50);
     s.least = true; /* the node's neighbourhood alone */

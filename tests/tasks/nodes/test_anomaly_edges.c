@@ -38,9 +38,7 @@ static void write_tables(FILE *nodes, FILE *edges, bool hidden, bool moved) {
 
 static basin_network *open_tables(void **state, bool hidden, bool moved,
                                   const basin_network_options *options) {
-    char path[2][PATH_TEXT];
-    const char *const file[] = {folder_path(path[0], state, "nodes.csv"),
-                                folder_path(path[1], state, "edges.csv")};
+    const char *const file[] = {folder_path(state, "nodes.csv"), folder_path(state, "edges.csv")};
     FILE *nodes = fopen(file[0], "w"), *edges = fopen(file[1], "w");
     basin_network *network;
     assert_true(nodes && edges);
@@ -96,8 +94,7 @@ TEST(totals_are_features) {
 
 /* The full graph, a stream, the same from a file, and from a table in another order. */
 static void scores_agree(void **state, const basin_network_options *options, bool loops) {
-    char path[PATH_TEXT];
-    folder_path(path, state, "model.safetensors");
+    char *path = folder_path(state, "model.safetensors");
     static double full[NODES], other[NODES];
     BASIN_AT_EXIT(fraud_scene_free)
     fraud_scene s = fraud_scene_of(open_tables(state, true, false, options));
@@ -230,7 +227,7 @@ static const basin_nodes_drift_column *drift_of(const basin_nodes_drift *drift, 
 
 /* Amounts that grow a hundredfold show, before and after the model was a file; counts do not. */
 TEST(drift_sees_edges) {
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "m.safetensors");
     BASIN_AT_EXIT(fraud_scene_free)
     fraud_scene s = fraud_scene_of(open_tables(state, true, false, &one_way));
     basin_nodes_drift *drift;
@@ -242,7 +239,7 @@ TEST(drift_sees_edges) {
     assert_int_equal(drift_of(drift, "amount mean of edges")->level, 0);
     assert_int_equal(drift->large + drift->some, 0);
     basin_nodes_drift_free(drift);
-    assert_ok(basin_nodes_write(folder_path(path, state, "m.safetensors"), model, &failure));
+    assert_ok(basin_nodes_write(path, model, &failure));
     assert_ok(basin_nodes_open(&back, "anomaly", path, s.training.backend, &failure));
     for (int64_t e = 0; e < s.network->relation[0].edges; e++)
         for (int i = 4; i < 6; i++)

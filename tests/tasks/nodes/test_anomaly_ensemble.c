@@ -352,10 +352,9 @@ TEST(another_network_is_scored_without_labels) {
 /* ---- files, streams, cuts ---- */
 
 TEST_WITH(scores_the_same_from_a_file_and_streamed, folder_new, folder_remove) {
-    char path[PATH_TEXT];
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(2);
     basin_nodes_model *model = train(&s), *back;
-    folder_path(path, state, "model.safetensors");
+    char *path = folder_path(state, "model.safetensors");
     assert_ok(basin_nodes_write(path, model, &failure));
     assert_ok(basin_nodes_open(&back, "anomaly", path, s.training.backend, &failure));
     double *whole = score(back, s.network, false), *streamed = score(back, s.network, true);
@@ -373,12 +372,11 @@ TEST_WITH(scores_the_same_from_a_file_and_streamed, folder_new, folder_remove) {
 }
 
 TEST_WITH(a_cut_run_ends_the_same, folder_new, folder_remove) {
-    char path[PATH_TEXT];
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
     basin_nodes_model *straight = train(&s);
     stopper stop = {0, 7};
     basin_watch watch = {.show = stop_later, .context = &stop, .stop = is_stopping};
-    s.training.checkpoint = folder_path(path, state, "run.checkpoint");
+    s.training.checkpoint = folder_path(state, "run.checkpoint");
     s.training.watch = &watch;
     basin_nodes_close(train(&s));
     s.training.watch = NULL, s.training.resume = true;

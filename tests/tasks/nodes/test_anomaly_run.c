@@ -75,7 +75,6 @@ static int compare_logs(const char *a, const char *b) {
 /* Cut in the first member and in the second; with samples, inside an epoch. */
 static void check_resumed(void **state, const char *sampling, const char *position, int64_t steps,
                           bool least) {
-    char path[3][PATH_TEXT];
     fraud_scene s = scene_new();
     basin_training_result outcome = {.size = sizeof outcome};
     s.least = least;
@@ -83,19 +82,20 @@ static void check_resumed(void **state, const char *sampling, const char *positi
     if (s.settings.implicit) sampling = "full", s.settings.alpha = 0.3;
     s.settings.sampling = sampling, s.settings.position = position;
     s.training.log_every = steps > 1;
-    s.training.log = folder_path(path[0], state, "whole.jsonl");
+    char *whole = folder_path(state, "whole.jsonl");
+    s.training.log = whole;
     basin_nodes_model *straight = train(&outcome, &s);
     assert_int_equal(outcome.steps, 8 * steps);
-    s.training.log = folder_path(path[1], state, "cut.jsonl");
-    s.training.checkpoint = folder_path(path[2], state, "run.checkpoint");
+    s.training.log = folder_path(state, "cut.jsonl");
+    s.training.checkpoint = folder_path(state, "run.checkpoint");
     for (int member = 0; member < 2; member++) {
         cut(&s, (8 * member + 3) * steps + steps / 2);
         basin_nodes_model *resumed = train(&outcome, &s);
         assert_true(outcome.resumed && !outcome.stopped);
         assert_true(resumed->threshold == straight->threshold);
         assert_same_members(straight, resumed);
-        assert_int_equal(compare_logs(path[0], path[1]), 2 * 8 * (steps > 1 ? steps + 1 : 1));
-        assert_int_not_equal(access(path[2], F_OK), 0); /* not needed any more */
+        assert_int_equal(compare_logs(whole, s.training.log), 2 * 8 * (steps > 1 ? steps + 1 : 1));
+        assert_int_not_equal(access(s.training.checkpoint, F_OK), 0); /* not needed any more */
         basin_nodes_close(resumed);
     }
     basin_nodes_close(straight);
@@ -115,7 +115,6 @@ TEST(a_resumed_run_ends_with_the_same_bits) {
 
 /* Without validation the last weights count, and a cut run has no best epoch. */
 TEST(runs_without_validation_are_resumed) {
-    char path[PATH_TEXT];
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
     basin_training_result outcome = {.size = sizeof outcome};
     for (int64_t i = 0; i < s.network->nodes; i++)
@@ -124,7 +123,7 @@ TEST(runs_without_validation_are_resumed) {
     assert_int_equal(outcome.best_epoch, 0);
     assert_null(basin_nodes_get_info(straight)->scores);
     assert_true(basin_nodes_get_info(straight)->threshold == 0.5);
-    s.training.checkpoint = folder_path(path, state, "unjudged.checkpoint");
+    s.training.checkpoint = folder_path(state, "unjudged.checkpoint");
     cut(&s, 3);
     basin_nodes_model *resumed = train(&outcome, &s);
     assert_same_members(straight, resumed);
@@ -137,12 +136,12 @@ TEST(runs_without_validation_are_resumed) {
 /* What the settings leave open is as the model has it; without epochs its weights are the result.
  */
 TEST(a_run_begins_with_a_model) {
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "first.safetensors");
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
     basin_nodes_model *model;
     basin_training_result outcome = {.size = sizeof outcome};
     basin_nodes_model *first = train(&outcome, &s);
-    assert_ok(basin_nodes_write(folder_path(path, state, "first.safetensors"), first, &failure));
+    assert_ok(basin_nodes_write(path, first, &failure));
     s.training.from = path;
     s.settings.scaling = "auto", s.settings.hops = -1, s.settings.members = 0;
     s.settings.epochs = 0, s.settings.seed = 5;
@@ -195,13 +194,13 @@ TEST(what_makes_figures_worthless_is_said) {
 
 /* Settings by name, files in place of a network, a split by ratio; figures of both parts. */
 TEST(a_caller_trains_from_files) {
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "network.basin");
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new();
     basin_settings *settings, *other;
     basin_nodes_model *model;
     basin_training_result outcome = {.size = sizeof outcome};
     char text[32];
-    const char *file[] = {folder_path(path, state, "network.basin")};
+    const char *file[] = {path};
     assert_ok(basin_network_write(path, s.network, &failure));
     assert_ok(basin_settings_new(&settings, "anomaly", NULL, &failure));
     assert_ok(basin_settings_set(settings, "epochs", "3", &failure));

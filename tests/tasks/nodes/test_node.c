@@ -104,7 +104,7 @@ static bool stop_at_once(void *context) {
 
 /* A run that is stopped while it chooses inputs has chosen nothing: resumed, it chooses anew. */
 TEST(nothing_is_chosen_by_half) {
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "half.checkpoint");
     BASIN_AT_EXIT(free_network) basin_network *network = woods(false, false);
     BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
@@ -115,7 +115,7 @@ TEST(nothing_is_chosen_by_half) {
     basin_watch watch = {.stop = stop_at_once};
     s.hops = s.smoothing = -1, s.epochs = 2;
     basin_nodes_model *straight = learn(network, part, &s, &training);
-    training.checkpoint = folder_path(path, state, "half.checkpoint"), training.watch = &watch;
+    training.checkpoint = path, training.watch = &watch;
     assert_ok(basin_nodes_train_with(&stopped, &outcome, &basin_node_task, &s, &data, &training,
                                      false, &failure));
     assert_true(!stopped && outcome.stopped);
@@ -202,7 +202,7 @@ TEST(words_are_read_as_lists) {
 /* ---- files and names ---- */
 
 TEST(files_keep_classes) {
-    char path[PATH_TEXT], map[PATH_TEXT], text[BASIN_MAX_NODE];
+    char text[BASIN_MAX_NODE];
     BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     BASIN_AT_EXIT(free_network) basin_network *network = woods(true, false), *mapped;
     basin_nodes_settings s = quick();
@@ -210,7 +210,7 @@ TEST(files_keep_classes) {
     basin_nodes_model *model = learn(network, part, &s, &training), *read;
     basin_nodes_model *detector;
     double p[NODES * CLASSES], q[NODES * CLASSES];
-    folder_path(path, state, "model.safetensors");
+    char *path = folder_path(state, "model.safetensors");
     assert_ok(basin_nodes_write(path, model, &failure));
     assert_ok(basin_nodes_open(&read, "node", path, training.backend, &failure));
     assert_int_equal(basin_nodes_get_info(read)->classes, CLASSES);
@@ -219,7 +219,7 @@ TEST(files_keep_classes) {
     assert_null(basin_nodes_class(read, -1));
     assert_ok(basin_nodes_predict(p, model, network, NULL, &failure));
     /* A mapped network keeps the names, too. */
-    folder_path(map, state, "woods.basin");
+    char *map = folder_path(state, "woods.basin");
     assert_ok(basin_network_write(map, network, &failure));
     assert_ok(basin_network_open(&mapped, (const char *[]){map}, 1, NULL, &failure));
     assert_ok(basin_nodes_predict(q, read, mapped, NULL, &failure));

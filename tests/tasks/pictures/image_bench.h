@@ -18,7 +18,7 @@ typedef struct bench {
     bool stop;
     int64_t stop_at;
     int skipped;
-    char out[PATH_TEXT], log[PATH_TEXT], note[200];
+    char *out, *log, note[200];
 } bench;
 
 static inline void bench_show(void *context, const basin_progress_report *news) {
@@ -42,9 +42,9 @@ static inline void bench_open(bench *b, void **state, const char *name, const ch
     assert_ok(basin_settings_new(&b->settings, "image", "fashion", &failure));
     b->s = b->settings->values;
     snprintf(file, sizeof file, "%s.safetensors", name);
-    folder_path(b->out, state, file);
+    b->out = folder_path(state, file);
     snprintf(file, sizeof file, "%s.jsonl", name);
-    folder_path(b->log, state, file);
+    b->log = folder_path(state, file);
     b->watch =
         (basin_watch){.show = bench_show, .note = bench_note, .stop = bench_stop, .context = b};
     b->train = (basin_image_source){.path = shapes, .paths = 1, .hold_out = 16};

@@ -12,15 +12,15 @@ enum { FILES = 30 };
 
 /* Number 4 is damaged, every seventh is grey. */
 static int setup(void **state) {
-    char path[PATH_TEXT], name[40];
+    char name[40];
     if (folder_new(state)) return -1;
-    if (mkdir(folder_path(path, state, "in"), 0777)) return -1;
+    if (mkdir(folder_path(state, "in"), 0777)) return -1;
     for (int i = 0; i < FILES; i++) {
         uint8_t *bytes;
         basin_picture picture = make_picture(40 + 11 * i, 300 - 8 * i, i % 7 ? 3 : 1, i);
         size_t size = make_jpeg(&bytes, &picture, (jpeg_form){.quality = 90});
         snprintf(name, sizeof name, "in/%02d.jpg", i);
-        if (file_put(folder_path(path, state, name), bytes, i == 4 ? size / 2 : size)) return -1;
+        if (file_put(folder_path(state, name), bytes, i == 4 ? size / 2 : size)) return -1;
         free(bytes);
         basin_picture_free(&picture);
     }
@@ -29,7 +29,6 @@ static int setup(void **state) {
 
 typedef struct photos {
     bench b;
-    char in[PATH_TEXT];
     const char *path;
 } photos;
 
@@ -40,7 +39,7 @@ static void photos_open(photos *p, void **state, const char *name) {
     s->size = 32, s->dim = 32, s->heads = 2, s->head_dim = 16, s->memories = 64, s->steps = 3;
     s->occlude = 8, s->keep = 1, s->batch = 8, s->epochs = 4, s->warmup = 1;
     s->holes = 0.4, s->average = 0.8;
-    p->path = folder_path(p->in, state, "in");
+    p->path = folder_path(state, "in");
     p->b.train.path = &p->path;
     p->b.train.hold_out = 0;
 }

@@ -8,7 +8,7 @@ enum { COUNT = 4, SIDE = 8 };
 typedef struct scene {
     basin_picture picture[COUNT];
     basin_settings *settings;
-    char model[PATH_TEXT], page[PATH_TEXT], log[PATH_TEXT];
+    char *model, *page, *log;
 } scene;
 
 static int scene_open(void **state) {
@@ -16,9 +16,9 @@ static int scene_open(void **state) {
     void *folder;
     if (folder_new(&folder)) return -1;
     s = (scene){0};
-    folder_path(s.model, &folder, "m.safetensors");
-    folder_path(s.page, &folder, "page.html");
-    folder_path(s.log, &folder, "m.jsonl");
+    s.model = folder_path(&folder, "m.safetensors");
+    s.page = folder_path(&folder, "page.html");
+    s.log = folder_path(&folder, "m.jsonl");
     assert_ok(basin_settings_new(&s.settings, "image", "fashion", &failure));
     basin_image_settings *v = s.settings->values;
     v->size = SIDE, v->dim = 4, v->heads = 1, v->head_dim = 2, v->memories = 3, v->steps = 2;

@@ -60,9 +60,8 @@ TEST(a_tuned_model_knows_both_sets) {
     source.path = others;
     knows(&first, first.out, &source, 0);
     knows(&tuned, tuned.out, &source, 40);
-    char whole[PATH_TEXT];
-    memcpy(whole, tuned.out, sizeof whole);
-    folder_path(tuned.out, state, "cut.safetensors"); /* cut and resumed, it knows the same */
+    char *whole = tuned.out; /* cut and resumed, it knows the same */
+    tuned.training.output = tuned.out = folder_path(state, "cut.safetensors");
     bench_train(&tuned, 1, false);
     bench_train(&tuned, -1, true);
     same_file(whole, tuned.out);
@@ -70,12 +69,11 @@ TEST(a_tuned_model_knows_both_sets) {
 
 TEST(a_card_goes_with_the_file) {
     BASIN_AT_EXIT(bench_close) bench b;
-    char copy[PATH_TEXT];
     basin_image_model *model;
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     bench_tiny(&b, state, "card");
     bench_train(&b, -1, false);
-    folder_path(copy, state, "copy.safetensors");
+    char *copy = folder_path(state, "copy.safetensors");
     assert_ok(basin_image_open(&model, b.out, b.training.backend, &failure));
     assert_ok(basin_image_write(copy, model, BASIN_F32, &failure));
     basin_image_close(model);
@@ -123,12 +121,10 @@ TEST(large_sets_are_remembered_in_part) {
 
 TEST(a_broken_card_is_an_error) {
     BASIN_AT_EXIT(bench_close) bench b;
-    char path[PATH_TEXT];
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
     basin_image_card card = {0};
     basin_tensor tensor;
     bench_tiny(&b, state, "broken");
-    folder_path(path, state, "broken.safetensors");
     assert_ok(basin_bundle_new(&bundle, NULL, &failure));
     assert_ok(basin_bundle_meta_set(bundle, "basin.card", "{\"pictures\":3}", &failure));
     assert_ok(basin_image_card_read(&card, bundle, &failure));

@@ -156,14 +156,14 @@ static void scene(float *patches, uint8_t *mask) {
 }
 
 TEST(published_weights_run) {
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "published.safetensors");
     weights w;
     desk d;
     float patches[N * P], got[N * P];
     uint8_t mask[N];
     double want[N][P];
     weights_draw(&w);
-    publish(folder_path(path, state, "published.safetensors"), &w, NULL, NULL);
+    publish(path, &w, NULL, NULL);
     desk_open(&d, path, "ref");
     scene(patches, mask);
     complete(got, &d, patches, mask);
@@ -175,13 +175,13 @@ TEST(published_weights_run) {
 
 /* In half the bytes: every weight rounded to 8 bits, the settings as they were. */
 TEST(weights_are_rounded_to_bf16) {
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "full.safetensors");
     weights w;
     desk d, again;
     weights_draw(&w);
-    publish(folder_path(path, state, "full.safetensors"), &w, NULL, NULL);
+    publish(path, &w, NULL, NULL);
     desk_open(&d, path, "cpu");
-    folder_path(path, state, "half.safetensors");
+    path = folder_path(state, "half.safetensors");
     assert_ok(basin_image_write(path, d.model, BASIN_BF16, &failure));
     basin_bundle *bundle;
     assert_ok(basin_bundle_read(&bundle, path, &failure));
@@ -210,13 +210,13 @@ TEST(weights_are_rounded_to_bf16) {
 }
 
 static void refused(void **state, const char *without, const char *wrong, const char *text) {
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "bad.safetensors");
     weights w;
     basin_error error;
     basin_backend *backend;
     basin_image_model *model;
     weights_draw(&w);
-    publish(folder_path(path, state, "bad.safetensors"), &w, without, wrong);
+    publish(path, &w, without, wrong);
     must(basin_backend_open(&backend, &(basin_compute){.backend = "ref", .threads = 1}, &error),
          &error);
     assert_int_not_equal(basin_image_open(&model, path, backend, &error), BASIN_OK);

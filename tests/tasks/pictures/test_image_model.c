@@ -203,12 +203,11 @@ static void bench_end(bench *b) {
 }
 
 TEST(a_model_file_alone_is_enough) {
-    char path[PATH_TEXT];
     BASIN_AT_EXIT(bench_end) bench b;
     basin_image_model *again;
     basin_image_settings s = tiny();
     float first[2 * 9 * 48], second[2 * 9 * 48], alone[9 * 48];
-    folder_path(path, state, "model.safetensors");
+    char *path = folder_path(state, "model.safetensors");
     bench_start(&b);
     complete(first, b.model, &b, 2, 2);
     assert_ok(basin_image_write(path, b.model, BASIN_F32, &failure));

@@ -47,12 +47,12 @@ static void read_deep(uint8_t pixel[ROWS][ROW], const char *path) {
 }
 
 TEST(known_pixels_keep_all_bits) {
-    char from[PATH_TEXT], to[PATH_TEXT];
+    char *from = folder_path(state, "deep.png");
     basin_error error = {0};
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0}, where = {0};
     uint8_t before[ROWS][ROW], after[ROWS][ROW];
     for (int i = 0; i < ROWS * ROW; i++) before[i / ROW][i % ROW] = (uint8_t)(i * 37 + i / 5);
-    write_deep(folder_path(from, state, "deep.png"), before);
+    write_deep(from, before);
     assert_int_equal(basin_picture_read(&picture, from, &error), BASIN_OK);
     assert_int_equal(picture.height, COLUMNS); /* upright */
     assert_int_equal(basin_picture_resize_memory(&where, picture.height, picture.width, 1, &error),
@@ -61,7 +61,7 @@ TEST(known_pixels_keep_all_bits) {
     /* Upright (1, 3): 3rd from the right before the turn, so row 5 - 1 - 3, column 1. */
     where.pixel[1 * ROWS + 3] = 255;
     memset(picture.pixel + (1 * ROWS + 3) * 3, 77, 3);
-    folder_path(to, state, "patched.png");
+    char *to = folder_path(state, "patched.png");
     if (basin_picture_patch_png(to, from, &picture, &where, &error)) fail_msg("%s", error.text);
     read_deep(after, to);
     for (int y = 0; y < ROWS; y++)
@@ -77,12 +77,12 @@ TEST(known_pixels_keep_all_bits) {
 }
 
 TEST(what_does_not_fit_is_refused) {
-    char from[PATH_TEXT], to[PATH_TEXT];
+    char *from = folder_path(state, "deep.png");
     basin_error error = {0};
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0}, where = {0};
     uint8_t pixel[ROWS][ROW] = {0};
-    write_deep(folder_path(from, state, "deep.png"), pixel);
-    folder_path(to, state, "none.png");
+    write_deep(from, pixel);
+    char *to = folder_path(state, "none.png");
     assert_int_equal(basin_picture_resize_memory(&picture, 3, 3, 3, &error), BASIN_OK);
     assert_int_equal(basin_picture_resize_memory(&where, 3, 3, 1, &error), BASIN_OK);
     assert_int_equal(basin_picture_patch_png(to, from, &picture, &where, &error), BASIN_BAD_SHAPE);

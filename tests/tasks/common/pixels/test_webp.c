@@ -95,12 +95,12 @@ TEST(what_is_cut_or_too_large_is_an_error) {
 
 TEST(folders_have_them) {
     size_t size;
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "a.WebP");
     uint8_t *bytes = encode(&size);
     const char *folder = *state, *alone = path;
     basin_pictures *pictures;
     basin_error error;
-    assert_int_equal(file_put(folder_path(path, state, "a.WebP"), bytes, size), 0);
+    assert_int_equal(file_put(path, bytes, size), 0);
     for (int i = 0; i < 2; i++) {
         const char *const *from = i ? &alone : &folder;
         if (basin_pictures_open(&pictures, from, 1, BASIN_PICTURES_ALL, &error))

@@ -39,16 +39,16 @@ static char *weights(rig *r) {
 }
 
 typedef struct files {
-    char out[PATH_TEXT], log[PATH_TEXT], checkpoint[PATH_TEXT];
+    char *out, *log, checkpoint[PATH_TEXT + 20];
     basin_training_options training;
 } files;
 
 static void name_files(files *f, void **state, const char *name) {
     char text[64];
     snprintf(text, sizeof text, "%s.safetensors", name);
-    folder_path(f->out, state, text);
+    f->out = folder_path(state, text);
     snprintf(text, sizeof text, "%s.log", name);
-    folder_path(f->log, state, text);
+    f->log = folder_path(state, text);
     snprintf(f->checkpoint, sizeof f->checkpoint, "%.280s.checkpoint", f->out);
     f->training = (basin_training_options){.output = f->out, .log = f->log, .save_every = 1e9};
 }
@@ -186,9 +186,8 @@ static void refuse(const basin_training_options *training, const char *wanted) {
 }
 
 TEST(what_cannot_be_written_is_told_first) {
-    char path[PATH_TEXT], log[PATH_TEXT];
-    folder_path(path, state, "nowhere/model.safetensors");
-    folder_path(log, state, "nowhere/log.jsonl");
+    char *path = folder_path(state, "nowhere/model.safetensors");
+    char *log = folder_path(state, "nowhere/log.jsonl");
     refuse(&(basin_training_options){.output = path},
            "nowhere/model.safetensors: cannot write: No such file");
     refuse(&(basin_training_options){.log = log}, "nowhere/log.jsonl: cannot open");
@@ -197,9 +196,9 @@ TEST(what_cannot_be_written_is_told_first) {
 
 /* A pipe stands for a device here, which only root can make: it is neither renamed nor removed. */
 TEST(a_checkpoint_is_a_regular_file) {
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "pipe");
     struct stat info;
-    assert_int_equal(mkfifo(folder_path(path, state, "pipe"), 0666), 0);
+    assert_int_equal(mkfifo(path, 0666), 0);
     refuse(&(basin_training_options){.checkpoint = path, .restart = true},
            "pipe: is not a regular file");
     assert_true(stat(path, &info) == 0 && S_ISFIFO(info.st_mode));
@@ -214,9 +213,8 @@ TEST(a_checkpoint_is_a_regular_file) {
 
 /* A checkpoint goes with the end of its run, and the model with it that has the same name. */
 TEST(files_of_a_run_are_apart) {
-    char path[PATH_TEXT], log[PATH_TEXT];
-    folder_path(path, state, "one.safetensors");
-    folder_path(log, state, "one.jsonl");
+    char *path = folder_path(state, "one.safetensors");
+    char *log = folder_path(state, "one.jsonl");
     refuse(&(basin_training_options){.output = path, .checkpoint = path},
            "output and checkpoint are both");
     refuse(&(basin_training_options){.output = path, .log = path}, "output and log are both");
@@ -229,7 +227,6 @@ TEST(a_checkpoint_is_not_overwritten) {
     files f;
     rig r;
     basin_training_result outcome = {.size = sizeof outcome};
-    char old[PATH_TEXT];
     name_files(&f, state, "way");
     rig_open(&r, NULL);
     assert_ok(rig_run(&outcome, &r, &f.training, 3, &failure));
@@ -241,7 +238,7 @@ TEST(a_checkpoint_is_not_overwritten) {
     assert_false(outcome.resumed);
     assert_non_null(strstr(r.note, "is kept as"));
     rig_close(&r);
-    assert_int_equal(access(folder_path(old, state, "way.safetensors.checkpoint.old"), F_OK), 0);
+    assert_int_equal(access(folder_path(state, "way.safetensors.checkpoint.old"), F_OK), 0);
     f.training.restart = false, f.training.resume = true;
     rig_open(&r, NULL);
     assert_ok(rig_run(&outcome, &r, &f.training, 0, &failure));
@@ -252,10 +249,7 @@ TEST(a_checkpoint_is_not_overwritten) {
 /* A checkpoint in which one number or word is another. */
 static void damage(const char *path, const char *from, const char *to) {
     static char text[40000];
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    size_t size = fread(text, 1, sizeof text, file);
-    fclose(file);
+    size_t size = file_get(text, sizeof text, path);
     assert_int_equal(strlen(from), strlen(to));
     bool found = false;
     for (size_t i = 0; i + strlen(from) <= size; i++)
@@ -271,6 +265,17 @@ static void damage(const char *path, const char *from, const char *to) {
     assert_ok(basin_bundle_write(path, bundle, &failure));
 }
 
+/* Leaves a checkpoint of step 8. */
+static void stop_at_8(files *f, void **state, const char *name) {
+    rig r;
+    basin_training_result outcome = {.size = sizeof outcome};
+    name_files(f, state, name);
+    unlink(f->checkpoint);
+    rig_open(&r, NULL);
+    assert_ok(rig_run(&outcome, &r, &f->training, 8, &failure));
+    rig_close(&r);
+}
+
 TEST(damaged_checkpoints_are_refused) {
     static const char *const change[][3] = {
         {"\\\"step\\\":8", "\\\"step\\\":3", "step is 3, expected 5 to 10"},
@@ -282,13 +287,7 @@ TEST(damaged_checkpoints_are_refused) {
     };
     for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
         files f;
-        rig r;
-        basin_training_result outcome = {.size = sizeof outcome};
-        name_files(&f, state, "damaged");
-        unlink(f.checkpoint);
-        rig_open(&r, NULL);
-        assert_ok(rig_run(&outcome, &r, &f.training, 8, &failure));
-        rig_close(&r);
+        stop_at_8(&f, state, "damaged");
         damage(f.checkpoint, change[i][0], change[i][1]);
         f.training.resume = true;
         refuse(&f.training, change[i][2]);
@@ -318,13 +317,7 @@ TEST(damaged_numbers_are_refused) {
                  {"step", 1 << 30},  {"best_epoch", 99}, {"member", 50},   {"step", 0.5}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         files f;
-        rig r;
-        basin_training_result outcome = {.size = sizeof outcome};
-        name_files(&f, state, "number");
-        unlink(f.checkpoint);
-        rig_open(&r, NULL);
-        assert_ok(rig_run(&outcome, &r, &f.training, 8, &failure));
-        rig_close(&r);
+        stop_at_8(&f, state, "number");
         damage_number(f.checkpoint, wrong[i].name, wrong[i].value);
         f.training.resume = true;
         refuse(&f.training, "number.safetensors.checkpoint");

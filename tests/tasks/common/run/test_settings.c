@@ -102,20 +102,18 @@ static basin_status fits(const void *values, basin_error *error) {
 static const basin_task_settings task = {"sample", table, sizeof some, fits, &some, &presets, NULL};
 
 TEST(a_configuration_file_changes_what_it_names) {
-    char path[PATH_TEXT];
     sample back = some;
     const char *text = "{\"basin\":\"0.2.0\",\"settings\":{\"dim\":9}}";
-    folder_path(path, state, "config.json");
+    char *path = folder_path(state, "config.json");
     assert_int_equal(file_put(path, text, strlen(text)), 0);
     assert_ok(basin_settings_load(&back, &task, path, &failure));
     assert_true(back.dim == 9 && back.alpha == some.alpha);
 }
 
 static void refuse_file(void **state, const char *text, const char *wanted) {
-    char path[PATH_TEXT];
     sample back = some;
     basin_error error = {0};
-    folder_path(path, state, "config.json");
+    char *path = folder_path(state, "config.json");
     assert_int_equal(file_put(path, text, strlen(text)), 0);
     assert_int_equal(basin_settings_load(&back, &task, path, &error), BASIN_BAD_FILE);
     if (!strstr(error.text, wanted)) fail_msg("%s", error.text);
@@ -130,11 +128,10 @@ TEST(configuration_files_are_checked) {
 }
 
 TEST(presets_may_be_files) {
-    char path[PATH_TEXT];
     basin_settings *settings;
     basin_error error = {0};
     double number;
-    folder_path(path, state, "mine.json");
+    char *path = folder_path(state, "mine.json");
     assert_int_equal(file_put(path, "{\"dim\":9}", 9), 0);
     assert_int_equal(basin_settings_make(&settings, &task, path, &error), BASIN_OK);
     assert_int_equal(basin_settings_get_number(&number, settings, "dim", &error), BASIN_OK);
@@ -200,8 +197,7 @@ static void add_line(const char *path, int64_t step, int64_t resumed) {
 }
 
 TEST(a_resumed_log_drops_what_was_undone) {
-    char path[PATH_TEXT], text[200] = {0};
-    folder_path(path, state, "log.jsonl");
+    char text[200] = {0}, *path = folder_path(state, "log.jsonl");
     add_line(path, 9, 0);
     add_line(path, 1, 0);
     add_line(path, 2, 1);
@@ -211,10 +207,7 @@ TEST(a_resumed_log_drops_what_was_undone) {
     fputs("{\"step\":4,\"lo", file);
     fclose(file);
     add_line(path, 3, 2);
-    file = fopen(path, "r");
-    assert_non_null(file);
-    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
-    fclose(file);
+    assert_true(file_get(text, sizeof text - 1, path) > 0);
     assert_string_equal(text, "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n");
 }
 

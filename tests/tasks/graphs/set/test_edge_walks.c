@@ -69,9 +69,8 @@ TEST_WITH(powers, folder_new, folder_remove) {
 
 /* A set in a file, whose arrays are the file's. */
 TEST_WITH(packed, folder_new, folder_remove) {
-    char path[PATH_TEXT];
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set, again;
-    folder_path(path, state, "packed.set");
+    char *path = folder_path(state, "packed.set");
     block_graphs(&set, 5);
     assert_ok(basin_graphset_write(path, &set, &failure));
     assert_ok(basin_graphset_read(&again, path, NULL, &failure));

@@ -38,12 +38,11 @@ TEST_WITH(reads_folder, folder_new, folder_remove) {
 
 /* Whatever the file is called. */
 TEST_WITH(packed_form, folder_new, folder_remove) {
-    char path[PATH_TEXT];
     basin_graphset set, again;
     tiny_write(state, NULL, NULL);
     assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     set.split[0] = 2, set.split[2] = 1;
-    folder_path(path, state, "packed.set");
+    char *path = folder_path(state, "packed.set");
     assert_ok(basin_graphset_write(path, &set, &failure));
     assert_ok(basin_graphset_read(&again, path, NULL, &failure));
     check_tiny(&again);
@@ -67,12 +66,11 @@ TEST_WITH(packed_form, folder_new, folder_remove) {
 TEST_WITH(scattered_nodes, folder_new, folder_remove) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     tiny_write(state, "T_graph_indicator.txt", "2\n1\n2\n1\n2\n1\n2\n3\n");
-    char path[PATH_TEXT];
     const char edges[] = "1, 3\n2, 4\n", some[] = "1\n2\n";
-    file_put(folder_path(path, state, "T_A.txt"), edges, strlen(edges));
-    file_put(folder_path(path, state, "._T_A.txt"), "x", 1); /* macOS has these beside files */
-    file_put(folder_path(path, state, "T_edge_labels.txt"), some, strlen(some));
-    file_put(folder_path(path, state, "T_edge_attributes.txt"), some, strlen(some));
+    folder_put(state, "T_A.txt", edges);
+    folder_put(state, "._T_A.txt", "x"); /* macOS has these beside files */
+    folder_put(state, "T_edge_labels.txt", some);
+    folder_put(state, "T_edge_attributes.txt", some);
     assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     assert_int_equal(set.edges, 2);
     assert_int_equal(set.edge[0], 0); /* nodes 2 and 4 of the file are 0 and 1 of graph 1 */
@@ -84,10 +82,9 @@ TEST_WITH(scattered_nodes, folder_new, folder_remove) {
 /* Tables of edges may be there and empty. */
 TEST_WITH(no_edges, folder_new, folder_remove) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
-    char path[PATH_TEXT];
     tiny_write(state, "T_A.txt", "");
-    file_put(folder_path(path, state, "T_edge_labels.txt"), "", 0);
-    file_put(folder_path(path, state, "T_edge_attributes.txt"), "", 0);
+    folder_put(state, "T_edge_labels.txt", "");
+    folder_put(state, "T_edge_attributes.txt", "");
     assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     assert_int_equal(set.edges, 0);
 }
@@ -136,7 +133,7 @@ TEST_WITH(malformed, folder_new, folder_remove) {
 /* Bytes changed at random: a set or one line, never a crash. */
 TEST_WITH(mutated, folder_new, folder_remove) {
     static const char letter[] = "0123456789,-.\n x";
-    char text[400], path[PATH_TEXT];
+    char text[400];
     basin_random random = basin_random_start(3, 3, 0);
     int taken = 0, refused = 0;
     tiny_write(state, NULL, NULL);
@@ -147,8 +144,8 @@ TEST_WITH(mutated, folder_new, folder_remove) {
         for (int k = 0; k < 3; k++)
             text[basin_random_below(&random, length)] =
                 letter[basin_random_below(&random, sizeof letter - 1)];
-        file_put(folder_path(path, state, file->name), text,
-                 round % 3 ? length : (size_t)basin_random_below(&random, length));
+        char *path = folder_path(state, file->name);
+        file_put(path, text, round % 3 ? length : (size_t)basin_random_below(&random, length));
         basin_graphset set;
         basin_error error = {0};
         if (basin_graphset_read(&set, *state, NULL, &error) == BASIN_OK) {
@@ -165,10 +162,9 @@ TEST_WITH(mutated, folder_new, folder_remove) {
 
 TEST_WITH(targets, folder_new, folder_remove) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
-    char path[PATH_TEXT];
     const char values[] = "0.5\n-1.25\n2e-3\n";
     tiny_write(state, "T_graph_labels.txt", NULL);
-    folder_path(path, state, "T_graph_attributes.txt");
+    char *path = folder_path(state, "T_graph_attributes.txt");
     file_put(path, values, strlen(values));
     assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
@@ -182,12 +178,11 @@ TEST_WITH(missing_targets, folder_new, folder_remove) {
     static const char text[] = "1,,3\nnan, 5,6\n,8,\n";
     static const float wanted[] = {1, NAN, 3, NAN, 5, 6, NAN, 8, NAN};
     basin_graphset set;
-    char path[PATH_TEXT], packed[PATH_TEXT];
     tiny_write(state, "T_graph_labels.txt", NULL);
-    folder_path(path, state, "T_graph_attributes.txt");
+    char *path = folder_path(state, "T_graph_attributes.txt");
     file_put(path, text, strlen(text));
     assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
-    folder_path(packed, state, "packed.safetensors");
+    char *packed = folder_path(state, "packed.safetensors");
     assert_ok(basin_graphset_write(packed, &set, &failure));
     basin_graphset_free(&set);
     assert_ok(basin_graphset_read(&set, packed, NULL, &failure));
@@ -227,7 +222,7 @@ static basin_status read_packed(void **state, const char *split, const int64_t *
     } part[] = {{"node_start", basin_tensor_view(start, BASIN_I64, BASIN_SHAPE(starts))},
                 {"edge_start", basin_tensor_view(edge_start, BASIN_I64, BASIN_SHAPE(starts))},
                 {"edge", basin_tensor_view(edge, BASIN_I32, BASIN_SHAPE(starts ? 1 : 0, 2))}};
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "packed.set");
     basin_bundle *bundle;
     basin_graphset set;
     must(basin_bundle_new(&bundle, NULL, error), error);
@@ -235,7 +230,7 @@ static basin_status read_packed(void **state, const char *split, const int64_t *
         must(basin_bundle_add(bundle, part[i].name, &part[i].tensor, error), error);
     must(basin_bundle_meta_set(bundle, "format", "basin graph set 1", error), error);
     must(basin_bundle_meta_set(bundle, "split", split, error), error);
-    must(basin_bundle_write(folder_path(path, state, "packed.set"), bundle, error), error);
+    must(basin_bundle_write(path, bundle, error), error);
     basin_bundle_free(bundle);
     basin_status status = basin_graphset_read(&set, path, NULL, error);
     if (!status) basin_graphset_free(&set);
@@ -244,9 +239,9 @@ static basin_status read_packed(void **state, const char *split, const int64_t *
 
 /* The tiny set, packed, after a change to what it claims. */
 static basin_status read_changed(void **state, const basin_graphset *set, basin_error *error) {
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "changed.set");
     basin_graphset again;
-    must(basin_graphset_write(folder_path(path, state, "changed.set"), set, error), error);
+    must(basin_graphset_write(path, set, error), error);
     basin_status status = basin_graphset_read(&again, path, NULL, error);
     if (!status) basin_graphset_free(&again);
     return status;
@@ -287,13 +282,13 @@ TEST_WITH(packed_sets_that_lie, folder_new, folder_remove) {
 /* Without labels nothing but the indicator says how many graphs there are. */
 TEST_WITH(indicator_that_lies, folder_new, folder_remove) {
     basin_graphset set;
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "T_graph_labels.txt");
     tiny_write(state, "T_graph_indicator.txt", "1\n1\n1\n2\n2\n2\n2\n400000000\n");
-    unlink(folder_path(path, state, "T_graph_labels.txt"));
+    unlink(path);
     assert_failure(basin_graphset_read(&set, *state, NULL, &failure), BASIN_BAD_FILE,
                    "names graph 400000000 and has 8 lines");
     tiny_write(state, NULL, NULL);
-    assert_int_equal(file_put(folder_path(path, state, "T_A.txt"), "1, 2\n\0002, 3\n", 11), 0);
+    assert_int_equal(file_put(path = folder_path(state, "T_A.txt"), "1, 2\n\0002, 3\n", 11), 0);
     assert_failure(basin_graphset_read(&set, *state, NULL, &failure), BASIN_BAD_FILE,
                    "T_A.txt holds a zero byte");
     unlink(path);
@@ -403,12 +398,11 @@ TEST(copies_stay_in_one_part) {
 }
 
 TEST_WITH(given_folds, folder_new, folder_remove) {
-    char path[PATH_TEXT], name[PATH_TEXT];
     basin_folds folds;
-    folder_path(name, state, "S");
-    file_put(folder_path(path, state, "S_train.index"), "0,1,2\n3,4,5\n", 12);
-    file_put(folder_path(path, state, "S_val.index"), "3\n0\n", 4);
-    file_put(folder_path(path, state, "S_test.index"), "4,5\n1,2\n", 8);
+    char *name = folder_path(state, "S");
+    folder_put(state, "S_train.index", "0,1,2\n3,4,5\n");
+    folder_put(state, "S_val.index", "3\n0\n");
+    folder_put(state, "S_test.index", "4,5\n1,2\n");
     basin_folds_options options = {.kind = BASIN_FOLDS_READ, .count = 6, .inner = 0.1};
     options.path = name;
     assert_ok(basin_folds_new(&folds, &options, &failure));
@@ -417,7 +411,7 @@ TEST_WITH(given_folds, folder_new, folder_remove) {
     assert_int_equal(folds.fold[1].item[1][0], 0);
     assert_int_equal(folds.fold[0].item[2][1], 5);
     basin_folds_free(&folds);
-    file_put(folder_path(path, state, "S_test.index"), "4,5\n1,3\n", 8);
+    folder_put(state, "S_test.index", "4,5\n1,3\n");
     assert_failure(basin_folds_new(&folds, &options, &failure), BASIN_BAD_FILE,
                    "fold 2 has graph 3 twice");
     options.count = 5;
@@ -427,14 +421,14 @@ TEST_WITH(given_folds, folder_new, folder_remove) {
 
 /* A small archive of repeated lines would take minutes and gigabytes. */
 TEST_WITH(refuses_what_unpacks_to_too_much, folder_new, folder_remove) {
-    char line[2 * PATH_TEXT + 200], path[PATH_TEXT];
+    char line[2 * PATH_TEXT + 200];
     basin_graphset set;
     snprintf(line, sizeof line,
              "cd '%s' && mkdir -p big && yes 1 | head -c 70000000 >big/B_graph_indicator.txt && "
              "echo 1, 1 >big/B_A.txt && tar czf big.tgz big && rm -r big",
              (const char *)*state);
     assert_int_equal(system(line), 0);
-    folder_path(path, state, "big.tgz");
+    char *path = folder_path(state, "big.tgz");
     assert_failure(basin_graphset_read(&set, path, NULL, &failure), BASIN_BAD_FILE,
                    "unpack to more than 100 times as many");
 }

@@ -189,13 +189,6 @@ TEST(scaffolds) {
     }
 }
 
-static void write_text(char path[PATH_TEXT], void **state, const char *name, const char *text) {
-    folder_path(path, state, name);
-    FILE *file = fopen(path, "w");
-    fputs(text, file);
-    fclose(file);
-}
-
 static const char table[] = "id,SMILES,y,word,z\n"
                             "a,CCO,1,yes,0.5\n"
                             "b,C1CC,0,no,1\n"
@@ -204,24 +197,23 @@ static const char table[] = "id,SMILES,y,word,z\n"
 
 /* Words of another table are the classes of the first one's, whichever of them it has. */
 TEST_WITH(words_of_classes, folder_new, folder_remove) {
-    char path[PATH_TEXT];
     basin_graphset set, other;
-    write_text(path, state, "m.csv", "smiles,y\nC,low\nCC,high\nCCC,mid\n");
+    char *path = folder_put(state, "m.csv", "smiles,y\nC,low\nCC,high\nCCC,mid\n");
     assert_ok(basin_graphset_read(&set, path, &(basin_graphset_options){.target = "y"}, &failure));
     assert_string_equal(set.columns, "y\n\thigh\n\tlow\n\tmid");
     assert_string_equal(set.column[2], "mid");
     basin_graphset_options again = {.target = set.columns};
-    write_text(path, state, "m.csv", "smiles,y\nC,mid\nCC,low\n");
+    path = folder_put(state, "m.csv", "smiles,y\nC,mid\nCC,low\n");
     assert_ok(basin_graphset_read(&other, path, &again, &failure));
     assert_true(other.classes == 2 && other.class_value[0] == 1 && other.class_value[1] == 2);
     assert_true(other.class_of[0] == 1 && other.class_of[1] == 0);
     assert_string_equal(other.column[0], "low");
     assert_string_equal(other.columns, set.columns);
     basin_graphset_free(&other);
-    write_text(path, state, "m.csv", "smiles,y\nC,mid\nCC,tall\n");
+    path = folder_put(state, "m.csv", "smiles,y\nC,mid\nCC,tall\n");
     assert_failure(basin_graphset_read(&other, path, &again, &failure), BASIN_BAD_VALUE,
                    "line 3: column 'y' has 'tall', which is not a class of the model");
-    write_text(path, state, "m.csv", "smiles,y\nC,1\nCC,0\n");
+    path = folder_put(state, "m.csv", "smiles,y\nC,1\nCC,0\n");
     assert_failure(basin_graphset_read(&other, path, &again, &failure), BASIN_BAD_VALUE,
                    "line 2: column 'y' has '1', which is not a class of the model");
     again = (basin_graphset_options){.target = "y", .values = true};
@@ -232,10 +224,9 @@ TEST_WITH(words_of_classes, folder_new, folder_remove) {
 }
 
 TEST_WITH(tables, folder_new, folder_remove) {
-    char path[PATH_TEXT], packed[PATH_TEXT];
     basin_graphset set, again;
-    write_text(path, state, "m.csv", table);
-    folder_path(packed, state, "m.safetensors");
+    char *path = folder_put(state, "m.csv", table);
+    char *packed = folder_path(state, "m.safetensors");
     assert_ok(basin_graphset_read(&set, path, &(basin_graphset_options){.target = "y"}, &failure));
     assert_int_equal(set.graphs, 2); /* b is none, d has no y */
     assert_int_equal(set.task, BASIN_GRAPHS_CLASSES);
@@ -270,11 +261,11 @@ TEST_WITH(tables, folder_new, folder_remove) {
     assert_failure(
         basin_graphset_read(&set, path, &(basin_graphset_options){.target = "z,word"}, &failure),
         BASIN_BAD_VALUE, "column 'word' has 'yes'");
-    write_text(path, state, "m.csv", "SMILES,y,SMILES\nC,1,CC\n");
+    path = folder_put(state, "m.csv", "SMILES,y,SMILES\nC,1,CC\n");
     assert_failure(
         basin_graphset_read(&set, path, &(basin_graphset_options){.target = "y"}, &failure),
         BASIN_BAD_VALUE, "two columns are called 'SMILES'");
-    write_text(path, state, "m.csv", "SMILES,y\nC,yes\nCC,900000\n");
+    path = folder_put(state, "m.csv", "SMILES,y\nC,yes\nCC,900000\n");
     assert_failure(
         basin_graphset_read(&set, path, &(basin_graphset_options){.target = "y"}, &failure),
         BASIN_BAD_VALUE, "column 'y' has '900000', after words; expected only numbers");
@@ -282,7 +273,7 @@ TEST_WITH(tables, folder_new, folder_remove) {
                                        &(basin_graphset_options){.target = "y", .values = true},
                                        &failure),
                    BASIN_BAD_VALUE, "line 2: column 'y' has 'yes', expected a number");
-    write_text(path, state, "m.csv", "SMILES,y\nC,1e30\nCC,1\n");
+    path = folder_put(state, "m.csv", "SMILES,y\nC,1e30\nCC,1\n");
     assert_ok(basin_graphset_read(&set, path, &(basin_graphset_options){.target = "y"}, &failure));
     assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
     basin_graphset_free(&set);
@@ -302,10 +293,10 @@ TEST_WITH(decimal_commas, folder_new, folder_remove) {
                                         "8.804\nCC,0.5\nCCC,2\n")};
     static const char *const refused[] = {
         "SMILES,y\nC,2\nCC,\"8,8\"\n", "SMILES;y\nC;2\nCC;1.234,5\n", "SMILES;y\nC;2\nCC;0,5 %\n"};
-    char path[PATH_TEXT];
+    char *path;
     basin_graphset set;
     for (int i = 0; i < 3; i++) {
-        write_text(path, state, "m.csv", read[i]);
+        path = folder_put(state, "m.csv", read[i]);
         basin_graphset_options spec = {.target = "y"};
         assert_ok(basin_graphset_read(&set, path, &spec, &failure));
         assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
@@ -313,7 +304,7 @@ TEST_WITH(decimal_commas, folder_new, folder_remove) {
         const char *note = "2 of 3 molecules have a number with a decimal comma";
         assert_true((set.note && strstr(set.note, note)) == (i < 2));
         basin_graphset_free(&set);
-        write_text(path, state, "m.csv", refused[i]);
+        path = folder_put(state, "m.csv", refused[i]);
         assert_failure(basin_graphset_read(&set, path, &spec, &failure), BASIN_BAD_VALUE,
                        "after numbers");
     }
@@ -324,17 +315,17 @@ TEST_WITH(decimal_commas, folder_new, folder_remove) {
         {"SMILES;y;z\nC;0.5;1,234\n", "column 'z' has '1,234', and other numbers"},
         {"SMILES,y\nC,2\nCC,\"1,234\"\n", "after numbers"}};
     for (int i = 0; i < 5; i++) {
-        write_text(path, state, "m.csv", unclear[i][0]);
+        path = folder_put(state, "m.csv", unclear[i][0]);
         basin_graphset_options spec = {.target = i == 3 ? "y,z" : "y"};
         assert_failure(basin_graphset_read(&set, path, &spec, &failure), BASIN_BAD_VALUE,
                        unclear[i][1]);
     }
-    write_text(path, state, "m.csv", "SMILES\ty\tz\nC\t1,5\t2,5\nCC\t1\t2\n");
+    path = folder_put(state, "m.csv", "SMILES\ty\tz\nC\t1,5\t2,5\nCC\t1\t2\n");
     basin_graphset_options two = {.target = "y,z"};
     assert_ok(basin_graphset_read(&set, path, &two, &failure));
     assert_non_null(strstr(set.note, "1 of 2 molecules have a number with a decimal comma"));
     basin_graphset_free(&set);
-    write_text(path, state, "m.csv", "SMILES,y\nC,2-\nCC,2+\nCCC,2-\n"); /* words */
+    path = folder_put(state, "m.csv", "SMILES,y\nC,2-\nCC,2+\nCCC,2-\n"); /* words */
     two.target = "y";
     assert_ok(basin_graphset_read(&set, path, &two, &failure));
     assert_int_equal(set.classes, 2);
@@ -344,14 +335,14 @@ TEST_WITH(decimal_commas, folder_new, folder_remove) {
 /* Symbols as RDKit takes them; an empty record does not take the next one with it. */
 TEST_WITH(symbols_of_molblocks, folder_new, folder_remove) {
     static const char *const symbol[] = {"Cl", "CL", "R#", "Q", "*", "Qq", "Du", "cl"};
-    char path[PATH_TEXT], text[2000] = "";
+    char text[2000] = "", *path;
     basin_graphset set;
     for (int i = 0; i < 8; i++)
         snprintf(text + strlen(text), 200,
                  "m%d\n\n\n  1  0  0  0  0  0            999 V2000\n"
                  "    0.0000    0.0000    0.0000 %-3s 0  0\nM  END\n$$$$\n%s",
                  i, symbol[i], i == 1 ? "$$$$\n" : "");
-    write_text(path, state, "m.sdf", text);
+    path = folder_put(state, "m.sdf", text);
     assert_ok(basin_graphset_read(&set, path, NULL, &failure));
     assert_int_equal(set.graphs, 5);
     for (int i = 0; i < 5; i++) assert_int_equal(set.node_label[4 * i], i < 2 ? 17 : 0);
@@ -383,9 +374,8 @@ TEST_WITH(molblocks, folder_new, folder_remove) {
         "    0.0000    0.0000    0.0000 Cl  0  5  0  0  0 15\n"
         "M  CHG  2   1   1   2  -1\nM  ISO  1   1  15\nM  END\n> <y>\n4.25\n\n$$$$\n\n";
     const char *const same[] = {"CCO", "CC(=O)[O-]", "[15NH4+].[Cl-]"};
-    char path[PATH_TEXT];
     basin_graphset set, smiles;
-    file_put(folder_path(path, state, "m.sdf"), text, strlen(text));
+    char *path = folder_put(state, "m.sdf", text);
     basin_graphset_options spec = {.target = "y"}, other = {.text = same, .count = 3};
     assert_ok(basin_graphset_read(&set, path, &spec, &failure));
     assert_ok(basin_graphset_read(&smiles, NULL, &other, &failure));
@@ -492,15 +482,15 @@ TEST(standard_form) {
 }
 
 TEST_WITH(censored_values, folder_new, folder_remove) {
-    char path[PATH_TEXT], packed[PATH_TEXT];
-    folder_path(path, state, "m.csv"), folder_path(packed, state, "m.safetensors");
-    write_text(path, state, "m.csv", "smiles,y\nC,1\nCC,<10\nCCC,>= 1e3\nCCCC,\nCO,2\nN,<\n");
+    char *packed = folder_path(state, "m.safetensors");
+    char *path =
+        folder_put(state, "m.csv", "smiles,y\nC,1\nCC,<10\nCCC,>= 1e3\nCCCC,\nCO,2\nN,<\n");
     static const int side[] = {0, -1, 1, 0};
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0}, again = {0};
     basin_graphset_options spec = {.target = "y"};
     assert_failure(basin_graphset_read(&set, path, &spec, &failure), BASIN_BAD_VALUE,
                    "line 7: column 'y' has '<'");
-    write_text(path, state, "m.csv", "smiles,y\nC,1\nCC,<10\nCCC,>= 1e3\nCCCC,\nCO,2\n");
+    path = folder_put(state, "m.csv", "smiles,y\nC,1\nCC,<10\nCCC,>= 1e3\nCCCC,\nCO,2\n");
     assert_ok(basin_graphset_read(&set, path, &spec, &failure));
     assert_ok(basin_graphset_write(packed, &set, &failure));
     assert_ok(basin_graphset_read(&again, packed, NULL, &failure));
@@ -516,10 +506,9 @@ TEST_WITH(copies_are_merged, folder_new, folder_remove) {
     static const char values[] = "smiles,id,y\nCCO,a,1.5\nC=O,b,3\nOCC,c,2\nC=O,d,\nCN,e,7\n";
     static const char words[] = "smiles,id,y\nCCO,a,no\nC=O,b,no\nOCC,c,yes\nC(O)C,d,yes\n"
                                 "O=C,e,yes\nCN,f,no\n";
-    char path[PATH_TEXT];
     basin_graphset set;
     basin_graphset_options spec = {.target = "y", .merge = true};
-    file_put(folder_path(path, state, "v.csv"), values, strlen(values));
+    char *path = folder_put(state, "v.csv", values);
     assert_ok(basin_graphset_read(&set, path, &spec, &failure));
     assert_int_equal(set.graphs, 3);
     assert_true(set.target[0] == 1.75f && set.target[1] == 3 && set.target[2] == 7);
@@ -529,7 +518,7 @@ TEST_WITH(copies_are_merged, folder_new, folder_remove) {
     assert_int_equal(set.node_label[4 * (set.node_start[2] + 1)], 7);
     assert_non_null(strstr(set.note, "1 molecule is there more than once"));
     basin_graphset_free(&set);
-    file_put(folder_path(path, state, "w.csv"), words, strlen(words));
+    path = folder_put(state, "w.csv", words);
     assert_ok(basin_graphset_read(&set, path, &spec, &failure));
     assert_int_equal(set.graphs, 3);
     assert_true(set.class_of[0] == 1 && set.class_of[1] == -1 && set.class_of[2] == 0);
@@ -555,10 +544,9 @@ TEST_WITH(notes_on_tables, folder_new, folder_remove) {
          "line 3: 'C1C': ring 1", 2, 1},
         {"f.csv", "smiles,id\nCCO,a\nCC,a\nC,\nN,\n", NULL, "1 id is there more than once", 4, 0},
     };
-    char path[PATH_TEXT];
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         BASIN_AT_EXIT(basin_graphset_free) basin_graphset set = {0};
-        file_put(folder_path(path, state, all[i].file), all[i].text, strlen(all[i].text));
+        char *path = folder_put(state, all[i].file, all[i].text);
         basin_graphset_options spec = {.target = all[i].target, .values = all[i].values};
         assert_ok(basin_graphset_read(&set, path, &spec, &failure));
         assert_int_equal(set.graphs, all[i].graphs);
@@ -566,7 +554,7 @@ TEST_WITH(notes_on_tables, folder_new, folder_remove) {
         if (!i) assert_string_equal(set.id + set.id_start[0], "eth\"anol");
         if (all[i].target) assert_int_equal(set.target != NULL, all[i].values);
     }
-    file_put(folder_path(path, state, "g.csv"), "smiles,y\nC,\n", 12);
+    char *path = folder_put(state, "g.csv", "smiles,y\nC,\n");
     basin_graphset set;
     assert_failure(
         basin_graphset_read(&set, path, &(basin_graphset_options){.target = "y"}, &failure),

@@ -217,9 +217,8 @@ TEST_WITH(bare_nodes, folder_new, folder_remove) {
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
     basin_graphset_encoding e;
     static const int64_t wanted[][2] = {{-1, 32}, {0, 0}, {8, 32}, {40, 40}}, all[] = {0, 1, 2};
-    char path[PATH_TEXT];
     tiny_write(state, "T_node_labels.txt", NULL);
-    unlink(folder_path(path, state, "T_node_attributes.txt"));
+    unlink(folder_path(state, "T_node_attributes.txt"));
     assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         basin_encoding_spec how = {.degrees = wanted[i][0]};

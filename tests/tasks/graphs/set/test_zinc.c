@@ -41,10 +41,9 @@ static const float zinc_y[] = {0.5f, -2};
 /* Ends that overflow, lie in another molecule, or fit only their lowest 32 bits. */
 TEST_WITH(molecules_that_lie, folder_new, folder_remove) {
     static const int64_t end[] = {2, -1, INT64_MAX, INT64_MIN, (INT64_C(1) << 32) + 1};
-    char path[PATH_TEXT];
     basin_graphset set;
     int64_t edge[6], atom[5];
-    folder_path(path, state, "zinc.npz");
+    char *path = folder_path(state, "zinc.npz");
     for (size_t i = 0; i < sizeof end / sizeof *end; i++) {
         memcpy(edge, zinc_edge, sizeof edge);
         edge[1] = end[i];
@@ -62,18 +61,17 @@ TEST_WITH(molecules_that_lie, folder_new, folder_remove) {
 /* Ends in two rows, as other libraries have them, are read as other bonds where all fit. */
 TEST_WITH(arrays_that_are_turned, folder_new, folder_remove) {
     static const int64_t edge[] = {0, 0, 1, 1, 1, 1};
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "zinc.npz");
     basin_graphset set;
-    write_zinc(folder_path(path, state, "zinc.npz"), edge, zinc_atom, zinc_y, true);
+    write_zinc(path, edge, zinc_atom, zinc_y, true);
     assert_failure(basin_graphset_read(&set, path, NULL, &failure), BASIN_BAD_FILE,
                    "'train' do not fit: edge must have one row per bond");
 }
 
 TEST_WITH(targets_without_end, folder_new, folder_remove) {
     static const float y[2][2] = {{0.5f, INFINITY}, {NAN, 1}};
-    char path[PATH_TEXT];
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
-    folder_path(path, state, "zinc.npz");
+    char *path = folder_path(state, "zinc.npz");
     write_zinc(path, zinc_edge, zinc_atom, y[0], false);
     assert_failure(basin_graphset_read(&set, path, NULL, &failure), BASIN_BAD_FILE,
                    "targets must be finite, or nan");
@@ -83,9 +81,9 @@ TEST_WITH(targets_without_end, folder_new, folder_remove) {
 }
 
 TEST_WITH(molecules, folder_new, folder_remove) {
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "zinc.npz");
     BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
-    write_zinc(folder_path(path, state, "zinc.npz"), zinc_edge, zinc_atom, zinc_y, false);
+    write_zinc(path, zinc_edge, zinc_atom, zinc_y, false);
     assert_ok(basin_graphset_read(&set, path, NULL, &failure));
     assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
     assert_int_equal(set.graphs, 6);

@@ -27,10 +27,9 @@ enum { TINY_FILES = sizeof tiny_tu / sizeof *tiny_tu };
 
 /* Writes the set into the test's folder, with `text` for the file `name` (NULL: without it). */
 static inline void tiny_write(void **state, const char *name, const char *text) {
-    char path[PATH_TEXT];
     for (int i = 0; i < TINY_FILES; i++) {
         const char *content = name && !strcmp(name, tiny_tu[i].name) ? text : tiny_tu[i].text;
-        folder_path(path, state, tiny_tu[i].name);
+        char *path = folder_path(state, tiny_tu[i].name);
         unlink(path);
         if (content && file_put(path, content, strlen(content))) abort();
     }

@@ -5,20 +5,12 @@
 #include "tasks/nodes/network/networks.h"
 #include "tasks/nodes/network/parts/parts.h"
 
-static void put(void **state, const char *name, const char *text) {
-    char path[PATH_TEXT];
-    assert_int_equal(file_put(folder_path(path, state, name), text, strlen(text)), 0);
-}
-
 static basin_network *read_tables(void **state, const char *nodes, const char *edges,
                                   const basin_network_options *options) {
-    char path[2][PATH_TEXT];
-    const char *list[2] = {folder_path(path[0], state, "nodes.csv"),
-                           folder_path(path[1], state, "edges.csv")};
+    const char *list[2] = {folder_put(state, "nodes.csv", nodes),
+                           folder_put(state, "edges.csv", edges)};
     basin_network *network;
     basin_error error;
-    put(state, "nodes.csv", nodes);
-    put(state, "edges.csv", edges);
     if (basin_network_open(&network, list, 2, options, &error)) fail_msg("%s", error.text);
     return network;
 }
@@ -55,14 +47,12 @@ TEST(numbers_are_numbered_as_numbers) {
 /* Without the option labels are those of a detector, and other words are errors. */
 TEST(detectors_read_as_before) {
     basin_network_options options = {.table = &(basin_table_options){.label = "kind"}};
-    char path[2][PATH_TEXT];
     basin_network *n =
         read_tables(state, "id,x,kind\na,1,yes\nb,2,no\nc,3,\nd,4,1\n", edges, &options);
     expect(n, (const int32_t[]){1, 0, -1, 1}, (const char *const[]){"1", "0", "", "1"});
     basin_network_close(n);
-    put(state, "nodes.csv", "id,x,kind\na,1,oak\nb,2,no\nc,3,\nd,4,1\n");
-    const char *list[2] = {folder_path(path[0], state, "nodes.csv"),
-                           folder_path(path[1], state, "edges.csv")};
+    folder_put(state, "nodes.csv", "id,x,kind\na,1,oak\nb,2,no\nc,3,\nd,4,1\n");
+    const char *list[2] = {folder_path(state, "nodes.csv"), folder_path(state, "edges.csv")};
     assert_failure(basin_network_open(&n, list, 2, &options, &failure), BASIN_BAD_FILE,
                    "the label 'oak', expected 0 or 1");
 }
@@ -86,8 +76,9 @@ TEST(tables_add_classes) {
 TEST(files_and_parts_keep_names) {
     basin_network_options options = {.table =
                                          &(basin_table_options){.classes = true, .label = "kind"}};
-    char path[PATH_TEXT], text[BASIN_MAX_NODE];
-    const char *list[] = {folder_path(path, state, "g.basin")};
+    char text[BASIN_MAX_NODE];
+    char *path = folder_path(state, "g.basin");
+    const char *list[] = {path};
     basin_network *again,
         *n = read_tables(state, "id,x,kind\na,1,oak\nb,2,elm\nc,3,\nd,4,oak\n", edges, &options);
     basin_parts *parts;

@@ -115,12 +115,11 @@ TEST(neighbours_stay_together) {
 }
 
 TEST(files_bring_back_the_parts) {
-    char folder[PATH_TEXT];
     BASIN_AT_EXIT(free_network) basin_network *n = fraud(90, 2);
     basin_cut_spec spec = {.parts = 4, .method = "range"};
     basin_cut_report report;
     basin_parts *read, *made = cut(n, 4, "range");
-    folder_path(folder, state, "cut");
+    char *folder = folder_path(state, "cut");
     assert_ok(basin_network_cut(&report, folder, n, &spec, &failure));
     assert_true(basin_cut_is(folder));
     assert_ok(basin_parts_open(&read, folder, NULL, &failure));
@@ -141,14 +140,14 @@ TEST(parts_keep_what_edges_carry) {
     basin_csv_source source = {.path = "t.csv", .data = table, .size = sizeof table - 1};
     basin_network_options o = {.table = &(basin_table_options){.time = "day"}};
     BASIN_AT_EXIT(free_network) basin_network *n = NULL;
-    char folder[PATH_TEXT];
+    char *folder = folder_path(state, "facts");
     basin_cut_spec spec = {.parts = 2, .method = "range"};
     basin_cut_report report;
     basin_parts *p[2];
     assert_ok(basin_network_csv_read(&n, &source, 1, &o, &failure));
     assert_ok(basin_network_finish(n, &o, &failure));
     p[0] = cut(n, 2, "range");
-    assert_ok(basin_network_cut(&report, folder_path(folder, state, "facts"), n, &spec, &failure));
+    assert_ok(basin_network_cut(&report, folder, n, &spec, &failure));
     assert_ok(basin_parts_open(&p[1], folder, NULL, &failure));
     for (int i = 0; i < 4; i++) {
         const basin_network *own = p[i / 2]->part[i % 2]->network;
@@ -168,14 +167,16 @@ TEST(parts_keep_what_edges_carry) {
 }
 
 TEST(parts_of_two_cuts_are_refused) {
-    char folder[PATH_TEXT], other[PATH_TEXT], from[PATH_TEXT + 20], to[PATH_TEXT + 20];
+    char from[PATH_TEXT + 20], to[PATH_TEXT + 20];
+    char *folder = folder_path(state, "one");
+    char *other = folder_path(state, "two");
     BASIN_AT_EXIT(free_network) basin_network *n = fraud(90, 3);
     basin_cut_spec spec = {.parts = 2, .method = "range"};
     basin_cut_report report;
     basin_parts *parts;
-    assert_ok(basin_network_cut(&report, folder_path(folder, state, "one"), n, &spec, &failure));
+    assert_ok(basin_network_cut(&report, folder, n, &spec, &failure));
     spec.method = "stream";
-    assert_ok(basin_network_cut(&report, folder_path(other, state, "two"), n, &spec, &failure));
+    assert_ok(basin_network_cut(&report, other, n, &spec, &failure));
     snprintf(from, sizeof from, "%s/part-1.basin", other);
     snprintf(to, sizeof to, "%s/part-1.basin", folder);
     assert_int_equal(rename(from, to), 0);
@@ -224,7 +225,7 @@ TEST(nonsense_is_refused) {
     basin_error error;
     basin_partition *c;
     basin_parts *parts;
-    char folder[PATH_TEXT];
+    char *folder = folder_path(state, "nothing");
     const struct {
         basin_cut_spec spec;
         const char *wanted;
@@ -237,18 +238,19 @@ TEST(nonsense_is_refused) {
         assert_non_null(strstr(error.text, cases[i].wanted));
         assert_null(c);
     }
-    assert_false(basin_cut_is(folder_path(folder, state, "nothing")));
+    assert_false(basin_cut_is(folder));
     assert_int_not_equal(basin_parts_open(&parts, folder, NULL, &error), BASIN_OK);
 }
 
 /* Bytes of the header, of lists and of lengths are changed; none may lead outside of the file. */
 TEST(damage_is_noticed_or_harmless) {
-    char folder[PATH_TEXT], path[PATH_TEXT + 20];
+    char path[PATH_TEXT + 20];
+    char *folder = folder_path(state, "worn");
     BASIN_AT_EXIT(free_network) basin_network *n = fraud(40, 7);
     basin_cut_spec spec = {.parts = 2, .method = "range"};
     basin_cut_report report;
     basin_error error;
-    must(basin_network_cut(&report, folder_path(folder, state, "worn"), n, &spec, &error), &error);
+    must(basin_network_cut(&report, folder, n, &spec, &error), &error);
     snprintf(path, sizeof path, "%s/part-0.basin", folder);
     FILE *file = fopen(path, "rb+");
     fseek(file, 0, SEEK_END);
@@ -272,11 +274,11 @@ TEST(damage_is_noticed_or_harmless) {
 
 /* A folder of parts is cut anew into as many alone; what a killed run left there goes. */
 TEST(other_parts_are_not_replaced) {
-    char folder[PATH_TEXT], left[PATH_TEXT + 40];
+    char left[PATH_TEXT + 40];
     BASIN_AT_EXIT(free_network) basin_network *n = fraud(40, 7);
     basin_cut_report report;
     basin_cut_spec spec = {.parts = 4, .method = "range"};
-    folder_path(folder, state, "again");
+    char *folder = folder_path(state, "again");
     assert_ok(basin_network_cut(&report, folder, n, &spec, &failure));
     snprintf(left, sizeof left, "%s/part-1.basin.tmp-999999999-0", folder);
     assert_int_equal(file_put(left, "x", 1), 0);

@@ -58,11 +58,10 @@ static basin_status read_file(void *path) {
 }
 
 TEST(files) {
-    char path[PATH_TEXT];
-    folder_path(path, state, "n.basin");
+    char *path = folder_path(state, "n.basin");
     assert_true(alloc_fail_sweep(write_file, path) > 40);
     assert_true(alloc_fail_sweep(read_file, path) > 20);
-    folder_path(path, state, "n.npz");
+    path = folder_path(state, "n.npz");
     assert_true(alloc_fail_sweep(write_file, path) > 40);
     assert_true(alloc_fail_sweep(read_file, path) > 40);
 }

@@ -256,8 +256,8 @@ TEST(fills_gaps) {
 
 /* What is asked for goes before what a file was made with; what is not asked for does not. */
 TEST(a_file_takes_the_option_missing) {
-    char path[PATH_TEXT];
-    const char *one = folder_path(path, state, "made.basin");
+    char *path = folder_path(state, "made.basin");
+    const char *one = path;
     for (int made = 0; made < 2; made++) {
         basin_network_options o = {.missing = made ? BASIN_MISSING_MEAN : BASIN_MISSING_ERROR};
         basin_network *n = must_read(&o, "src,dst\na,b\n", "id,f,label\na,1,0\nb,2,1\n");
@@ -277,10 +277,9 @@ TEST(a_file_takes_the_option_missing) {
 }
 
 TEST(reads_gz) {
-    char edges[PATH_TEXT], nodes[PATH_TEXT], cut[PATH_TEXT];
-    folder_path(edges, state, "edges.tsv.gz");
-    folder_path(cut, state, "cut.tsv.gz");
-    folder_path(nodes, state, "nodes.csv");
+    char *edges = folder_path(state, "edges.tsv.gz");
+    char *cut = folder_path(state, "cut.tsv.gz");
+    char *nodes = folder_path(state, "nodes.csv");
     gzFile gz = gzopen(edges, "wb");
     gzprintf(gz, "src\tdst\n");
     for (int i = 0; i < 5000; i++) gzprintf(gz, "n%d\tn%d\n", i * 7919 % 5000, i);
@@ -296,9 +295,7 @@ TEST(reads_gz) {
     assert_true(n->feature[4321] == 4321);
     basin_network_close(n);
     static unsigned char bytes[1 << 17];
-    file = fopen(edges, "rb");
-    size_t size = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
+    size_t size = file_get(bytes, sizeof bytes, edges);
     assert_int_equal(file_put(cut, bytes, size / 2), 0);
     assert_refused(cut, "cut off");
 }
@@ -308,16 +305,15 @@ TEST(reads_zstd) {
     static const unsigned char bytes[] = {
         0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x58, 0x81, 0x00, 0x00, 0x73, 0x72, 0x63, 0x2c, 0x64, 0x73,
         0x74, 0x0a, 0x61, 0x2c, 0x62, 0x0a, 0x62, 0x2c, 0x63, 0x0a, 0xcc, 0x98, 0xc2, 0xa3};
-    char path[PATH_TEXT];
     basin_network *n;
     basin_error error;
-    folder_path(path, state, "edges.csv.zst");
+    char *path = folder_path(state, "edges.csv.zst");
     assert_int_equal(file_put(path, bytes, sizeof bytes), 0);
     if (open_one(&n, path, NULL, &error)) fail_msg("%s", error.text);
     assert_int_equal(n->nodes, 3);
     assert_int_equal(n->relation[0].edges, 4);
     basin_network_close(n);
-    folder_path(path, state, "cut.csv.zst");
+    path = folder_path(state, "cut.csv.zst");
     assert_int_equal(file_put(path, bytes, sizeof bytes - 9), 0);
     assert_refused(path, "cut.csv.zst: damaged");
 }

@@ -16,20 +16,11 @@ static const char transfers[] = "src,dst,amount,day,kind\n"
                                 "c,c,7,5,cash\n";
 static const char accounts[] = "id,balance,label\na,1,0\nb,2,1\nc,3,0\nd,4,1\n";
 
-static const char *put(char path[PATH_TEXT], void **state, const char *name, const char *text) {
-    FILE *file = fopen(folder_path(path, state, name), "w");
-    assert_non_null(file);
-    assert_int_equal(fputs(text, file) < 0, 0);
-    fclose(file);
-    return path;
-}
-
 static basin_status open_tables(basin_network **n, void **state, const char *nodes,
                                 const char *edges, const basin_network_options *o,
                                 basin_error *error) {
-    char path[2][PATH_TEXT];
-    const char *const file[] = {put(path[0], state, "edges.csv", edges),
-                                nodes ? put(path[1], state, "nodes.csv", nodes) : NULL};
+    const char *const file[] = {folder_put(state, "edges.csv", edges),
+                                nodes ? folder_put(state, "nodes.csv", nodes) : NULL};
     return basin_network_open(n, file, nodes ? 2 : 1, o, error);
 }
 
@@ -216,8 +207,8 @@ TEST(parts_keep_them) {
 }
 
 TEST(files_keep_them) {
-    char path[PATH_TEXT];
-    const char *const file[] = {folder_path(path, state, "g.basin")};
+    char *path = folder_path(state, "g.basin");
+    const char *const file[] = {path};
     basin_network *n = must_open(state, accounts, transfers, &by_day), *again;
     assert_int_equal(basin_network_write(path, n, NULL), BASIN_OK);
     assert_int_equal(basin_network_open(&again, file, 1, NULL, NULL), BASIN_OK);
@@ -234,8 +225,8 @@ TEST(files_keep_them) {
     assert_true(joined->facts.now == 9 && joined->since[2] == 4);
     basin_network_close(joined);
     basin_network_close(again);
-    assert_failure(basin_network_write(folder_path(path, state, "g.npz"), n, &failure),
-                   BASIN_UNSUPPORTED, "which npz does not hold");
+    assert_failure(basin_network_write(folder_path(state, "g.npz"), n, &failure), BASIN_UNSUPPORTED,
+                   "which npz does not hold");
     basin_network_close(n);
 }
 
@@ -280,8 +271,8 @@ TEST(schemas_match_them) {
 
 /* npz has numbers alone; a name that speaks of time is the time. */
 TEST(arrays_have_them) {
-    char path[PATH_TEXT];
-    const char *const file[] = {folder_path(path, state, "g.npz")};
+    char *path = folder_path(state, "g.npz");
+    const char *const file[] = {path};
     int32_t edges[] = {0, 1, 1, 0, 1, 2};
     float amount[] = {10, 5, 100}, when[] = {3, 1, 4}, y[] = {0, 1, 0};
     BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
@@ -349,7 +340,6 @@ static void write_rows(char *text, int first, int last) {
  * row fills is replaced. */
 TEST(bases_grow) {
     static char all[20000], old[20000], night[20000];
-    char path[5][PATH_TEXT];
     static const basin_table_options by_relation = {.edge_type = "rel"},
                                      in_one = {.edge_type = "none"};
     static const basin_network_options apart = {.table = &by_relation}, none = {.table = &in_one};
@@ -361,9 +351,9 @@ TEST(bases_grow) {
         o.unite = k == 2;
         basin_network *whole = must_open(state, nodes, all, &o), *base, *grown;
         base = must_open(state, nodes, old, &o);
-        const char *file[] = {
-            folder_path(path[0], state, "base.basin"), put(path[1], state, "night.csv", night),
-            put(path[2], state, "change.csv", "id,v,city\nn3,,B\nn1,7,A\nn1,8,\n")};
+        const char *file[] = {folder_path(state, "base.basin"),
+                              folder_put(state, "night.csv", night),
+                              folder_put(state, "change.csv", "id,v,city\nn3,,B\nn1,7,A\nn1,8,\n")};
         assert_int_equal(basin_network_write(file[0], base, NULL), BASIN_OK);
         basin_error error;
         if (basin_network_open(&grown, file, 2, &(basin_network_options){.unite = o.unite}, &error))

@@ -34,9 +34,9 @@ static void write_npz(const char *path) {
 }
 
 TEST(reads_npz) {
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "small.npz");
     BASIN_AT_EXIT(free_network) basin_network *n;
-    write_npz(folder_path(path, state, "small.npz"));
+    write_npz(path);
     assert_int_equal(open_one(&n, path, NULL, NULL), BASIN_OK);
     assert_int_equal(n->nodes, 5);
     assert_int_equal(n->label[4], -1);
@@ -52,11 +52,11 @@ TEST(reads_npz) {
 }
 
 TEST(goes_through_files) {
-    char path[PATH_TEXT], mapped[PATH_TEXT], npz[PATH_TEXT];
+    char *path = folder_path(state, "small.npz");
     BASIN_AT_EXIT(free_network) basin_network *n, *m, *o;
-    write_npz(folder_path(path, state, "small.npz"));
-    folder_path(mapped, state, "small.basin");
-    folder_path(npz, state, "again.npz");
+    write_npz(path);
+    char *mapped = folder_path(state, "small.basin");
+    char *npz = folder_path(state, "again.npz");
     assert_int_equal(open_one(&n, path, NULL, NULL), BASIN_OK);
     assert_int_equal(basin_network_write(mapped, n, NULL), BASIN_OK);
     assert_int_equal(open_one(&m, mapped, NULL, NULL), BASIN_OK);
@@ -72,11 +72,10 @@ TEST(goes_through_files) {
 }
 
 TEST(refuses_bad_npz) {
-    char path[PATH_TEXT];
     float nan_x[10] = {0, 1, NAN};
     int32_t far[] = {0, 5}, below[] = {-1, 2};
     float half[] = {0.5f, 1};
-    folder_path(path, state, "bad.npz");
+    char *path = folder_path(state, "bad.npz");
     const struct {
         const char *name;
         basin_tensor tensor;
@@ -117,19 +116,16 @@ TEST(refuses_bad_npz) {
 }
 
 TEST(refuses_bad_mapped_files) {
-    char path[PATH_TEXT], cut[PATH_TEXT];
     basin_network *n = small_network(NULL);
-    folder_path(path, state, "bad.basin");
-    folder_path(cut, state, "cut.basin");
+    char *path = folder_path(state, "bad.basin");
+    char *cut = folder_path(state, "cut.basin");
     n->relation[0].row[5] = 7;
     assert_int_equal(basin_network_write(path, n, NULL), BASIN_OK);
     assert_refused(path, "row.a runs from 0 to 7, expected 0 to 8");
     n->relation[0].row[5] = 8;
     basin_network_close(n);
-    FILE *file = fopen(path, "rb");
     char bytes[4096];
-    size_t size = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
+    size_t size = file_get(bytes, sizeof bytes, path);
     assert_int_equal(file_put(cut, bytes, size - 5), 0);
     assert_refused(cut, "cut.basin");
     assert_int_equal(file_put(cut, "", 0), 0);
@@ -143,11 +139,11 @@ static void assert_write_refused(const char *path, const basin_network *n, const
 
 /* Sizes that fit, numbers that do not: nothing that would crash or mislead later is let in. */
 TEST(checks_all_of_a_mapped_file) {
-    char path[PATH_TEXT], from[PATH_TEXT];
+    char *from = folder_path(state, "small.npz");
     BASIN_AT_EXIT(free_network) basin_network *n;
-    write_npz(folder_path(from, state, "small.npz"));
+    write_npz(from);
     assert_int_equal(open_one(&n, from, NULL, NULL), BASIN_OK);
-    folder_path(path, state, "bad.basin");
+    char *path = folder_path(state, "bad.basin");
     basin_relation *a = &n->relation[0];
     a->col[2] = 9;
     assert_write_refused(path, n, "edge 2 of 'a' leads to node 9, expected 0 to 4");
@@ -166,10 +162,10 @@ TEST(checks_all_of_a_mapped_file) {
 }
 
 TEST(fills_and_forgets_in_a_mapped_file) {
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "gap.basin");
     BASIN_AT_EXIT(free_network) basin_network *n = small_network(NULL), *m;
     n->feature[7] = NAN;
-    assert_int_equal(basin_network_write(folder_path(path, state, "gap.basin"), n, NULL), BASIN_OK);
+    assert_int_equal(basin_network_write(path, n, NULL), BASIN_OK);
     basin_network_options o = {.missing = BASIN_MISSING_MEAN, .unlabelled_first = 2, .unite = true};
     assert_int_equal(open_one(&m, path, &o, NULL), BASIN_OK);
     assert_true(m->feature[7] == 4.5f && m->feature[6] == 6); /* of 1, 3, 5, 9 */
@@ -211,8 +207,8 @@ TEST(reads_real_dgl) {
     BASIN_AT_EXIT(free_network) basin_network *a = NULL, *b = NULL;
     const char *dgl = BASIN_SOURCE "/../shared/data/anomaly/fdcompcn.dgl";
     const char *npz = BASIN_SOURCE "/../shared/data/anomaly/fdcompcn.npz";
-    char path[PATH_TEXT], line[3 * PATH_TEXT];
-    folder_path(path, state, "made.npz");
+    char line[3 * PATH_TEXT];
+    char *path = folder_path(state, "made.npz");
     snprintf(line, sizeof line, "python3 -c 'import numpy' 2>/dev/null && test -f '%s'", dgl);
     if (system(line) != 0) {
         print_message("%s or NumPy is not there\n", dgl);

@@ -28,11 +28,9 @@ static void write_text(const char *path, const char *text) {
 }
 
 TEST(csv_files) {
-    char nodes[PATH_TEXT], edges[PATH_TEXT];
-    files f = {
-        .path = {folder_path(nodes, state, "nodes.csv"), folder_path(edges, state, "edges.csv.gz")},
-        .count = 2,
-        .options = {.missing = BASIN_MISSING_MEAN}};
+    char *nodes = folder_path(state, "nodes.csv");
+    char *edges = folder_path(state, "edges.csv.gz");
+    files f = {.path = {nodes, edges}, .count = 2, .options = {.missing = BASIN_MISSING_MEAN}};
     write_text(nodes, "id;f;city;label\n\"a b\";1;r;1\nb;;s;0\nc;3;r;\n");
     write_text(edges, "src,dst,type\na b,b,x\nb,c,y\nc,c,x\n");
     assert_true(alloc_fail_sweep(read_files, &f) > 80);

@@ -130,10 +130,9 @@ TEST(what_does_not_match_is_named) {
 /* Arrays hold a category as its indicators alone. */
 TEST(categories_are_matched_by_their_indicators) {
     const char *const names[] = {"city=Rome", "city=Oslo"};
-    char path[PATH_TEXT];
     basin_network *n;
     basin_error error;
-    folder_path(path, state, "arrays.basin");
+    char *path = folder_path(state, "arrays.basin");
     assert_int_equal(from_arrays(&n, names, NULL, &error), BASIN_OK);
     if (basin_network_write(path, n, &error)) fail_msg("%s", error.text);
     basin_network_close(n);

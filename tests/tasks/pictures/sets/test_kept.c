@@ -11,14 +11,14 @@ enum { FILES = 13, BATCH = 4, SIZE = 28, STEPS = 9, VALUES = SIZE * SIZE * 3 };
 
 /* Sizes from below the crop's to eight times it; 2 is damaged, 5 grey, 7 lies on its side. */
 static void put_file(void **state, int i) {
-    char path[PATH_TEXT], name[20];
+    char name[20];
     uint8_t *bytes;
     BASIN_AT_EXIT(basin_picture_free)
     basin_picture picture = make_picture(20 + 17 * i, 230 - 16 * i, i == 5 ? 1 : 3, i);
     jpeg_form form = {.quality = 92, .orientation = i == 7 ? 6 : 0};
     size_t size = make_jpeg(&bytes, &picture, form);
     snprintf(name, sizeof name, "%02d.jpg", i);
-    assert_int_equal(file_put(folder_path(path, state, name), bytes, i == 2 ? size / 2 : size), 0);
+    assert_int_equal(file_put(folder_path(state, name), bytes, i == 2 ? size / 2 : size), 0);
     free(bytes);
 }
 

@@ -36,9 +36,9 @@ static void assert_halves(const char *path) {
 }
 
 TEST(folder) {
-    char root[PATH_TEXT], path[PATH_TEXT + 40];
+    char path[PATH_TEXT + 40];
     static const char *const folders[] = {"", "/train", "/train/a", "/train/b", "/test", "/test/a"};
-    folder_path(root, state, "folder");
+    char *root = folder_path(state, "folder");
     for (int i = 0; i < 6; i++) {
         snprintf(path, sizeof path, "%s%s", root, folders[i]);
         assert_int_equal(mkdir(path, 0777), 0);
@@ -78,22 +78,22 @@ TEST(folder) {
 
 TEST(archives) {
     static const char *const name[] = {"a.tar", "a.tar.gz", "a.tar.xz", "a.zip", "b.tar"};
-    char path[PATH_TEXT];
     for (int form = 0; form < 5; form++) {
-        put_archive(folder_path(path, state, name[form]), form);
+        char *path = folder_path(state, name[form]);
+        put_archive(path, form);
         assert_halves(path);
         basin_pictures *pictures = open_one(path, BASIN_PICTURES_ALL);
         for (int i = 0; i < 4; i++) /* a plain tar's members stay in the file */
             assert_int_equal(pictures->shelf[0].entry[i].owned, form >= 1 && form <= 3);
         basin_pictures_close(pictures);
     }
-    folder_path(path, state, "cut.tar");
+    char *path = folder_path(state, "cut.tar");
     uint8_t *bytes = calloc(1, 700);
     assert_int_equal(file_put(path, bytes, 700), 0);
     assert_fails(path, BASIN_PICTURES_ALL,
                  "%s: no pictures found (.jpg, .jpeg, .png, .webp; none in archives within it)");
     free(bytes);
-    folder_path(path, state, "text.tar");
+    path = folder_path(state, "text.tar");
     assert_int_equal(file_put(path, "hello, hello", 12), 0);
     assert_fails(
         path, BASIN_PICTURES_ALL,
@@ -103,15 +103,14 @@ TEST(archives) {
 /* An archive that ends within a member says so. */
 TEST(archive_cut) {
     static uint8_t bytes[1 << 16];
-    char path[PATH_TEXT], cut[PATH_TEXT];
+    char *path = folder_path(state, "a.tar");
+    char *cut = folder_path(state, "cut.tar");
     basin_pictures *pictures;
     basin_error error;
-    put_archive(folder_path(path, state, "a.tar"), 0);
-    FILE *file = fopen(path, "rb");
-    size_t size = fread(bytes, 1, sizeof bytes, file);
-    fclose(file);
+    put_archive(path, 0);
+    size_t size = file_get(bytes, sizeof bytes, path);
     assert_true(size > 6000 && size < sizeof bytes);
-    const char *at = folder_path(cut, state, "cut.tar");
+    const char *at = cut;
     assert_int_equal(file_put(cut, bytes, 2700), 0);
     assert_int_equal(basin_pictures_open(&pictures, &at, 1, BASIN_PICTURES_ALL, &error),
                      BASIN_BAD_FILE);
@@ -132,12 +131,11 @@ static size_t make_idx(uint8_t *out, const int *size, int rank) {
 
 TEST(idx) {
     uint8_t bytes[4000];
-    char path[PATH_TEXT];
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     const int forms[4][4] = {{5, 6, 7, 0}, {5, 6, 7, 0}, {5, 6, 7, 3}, {5, 3, 6, 7}};
     for (int form = 0; form < 4; form++) {
         size_t size = make_idx(bytes, forms[form], form < 2 ? 3 : 4);
-        folder_path(path, state, form == 1 ? "x-idx3-ubyte.gz" : "x.idx");
+        char *path = folder_path(state, form == 1 ? "x-idx3-ubyte.gz" : "x.idx");
         if (form == 1)
             put_gz(path, bytes, size);
         else
@@ -161,9 +159,8 @@ TEST(idx) {
 
 TEST(idx_that_lies) {
     uint8_t bytes[4000];
-    char path[PATH_TEXT];
     size_t size = make_idx(bytes, (const int[]){5, 6, 7}, 3);
-    folder_path(path, state, "x.idx");
+    char *path = folder_path(state, "x.idx");
     assert_int_equal(file_put(path, bytes, size - 1), 0);
     assert_fails(path, BASIN_PICTURES_ALL,
                  "%s: 209 bytes of pixels; expected 5 pictures of 6 x 7 x 1");
@@ -179,7 +176,7 @@ TEST(idx_that_lies) {
     assert_int_equal(file_put(path, bytes, 10), 0);
     assert_fails(path, BASIN_PICTURES_ALL,
                  "%s: idx of rank 1; expected 3 or 4 (labels have rank 1)");
-    folder_path(path, state, "y-idx3-ubyte.gz");
+    path = folder_path(state, "y-idx3-ubyte.gz");
     size = make_idx(bytes, (const int[]){5, 6, 7}, 3);
     put_gz(path, bytes, size);
     assert_int_equal(truncate(path, 100), 0);
@@ -191,12 +188,11 @@ TEST(idx_that_lies) {
 
 TEST(cifar) {
     static uint8_t bytes[4 * 3074];
-    char path[PATH_TEXT];
     basin_picture picture = {0};
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 31 / 7);
     for (int labels = 1; labels <= 2; labels++) {
         size_t record = 3072 + (size_t)labels;
-        folder_path(path, state, labels == 1 ? "data_batch_1.bin" : "train.bin");
+        char *path = folder_path(state, labels == 1 ? "data_batch_1.bin" : "train.bin");
         assert_int_equal(file_put(path, bytes, 3 * record), 0);
         basin_pictures *pictures = open_one(path, BASIN_PICTURES_ALL);
         assert_int_equal(basin_pictures_count(pictures), 3);
@@ -209,7 +205,7 @@ TEST(cifar) {
         unlink(path);
     }
     basin_picture_free(&picture);
-    folder_path(path, state, "data_batch_2.bin");
+    char *path = folder_path(state, "data_batch_2.bin");
     assert_int_equal(file_put(path, bytes, 3000), 0);
     assert_fails(path, BASIN_PICTURES_ALL,
                  "%s: 3000 bytes; expected records of 3073 (CIFAR-10) or 3074 (CIFAR-100)");
@@ -219,8 +215,8 @@ TEST(cifar) {
 /* The four files of MNIST, and CIFAR's batches, found by their folder and split. */
 TEST(known_folders) {
     static uint8_t bytes[2 * 3073];
-    char root[PATH_TEXT], path[PATH_TEXT + 40];
-    folder_path(root, state, "sets");
+    char path[PATH_TEXT + 40];
+    char *root = folder_path(state, "sets");
     assert_int_equal(mkdir(root, 0777), 0);
     snprintf(path, sizeof path, "%s/train-images-idx3-ubyte.gz", root);
     put_gz(path, bytes, make_idx(bytes, (const int[]){5, 6, 7}, 3));
@@ -297,7 +293,7 @@ TEST(held_out) {
 
 TEST(statistics) {
     uint8_t bytes[4000];
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "x.idx");
     float mean[3], deviation[3];
     double sum = 0, square = 0;
     size_t size = make_idx(bytes, (const int[]){5, 6, 7}, 3);
@@ -305,7 +301,7 @@ TEST(statistics) {
         sum += bytes[i] / 255.0 / 210;
         square += bytes[i] / 255.0 * (bytes[i] / 255.0) / 210;
     }
-    assert_int_equal(file_put(folder_path(path, state, "x.idx"), bytes, size), 0);
+    assert_int_equal(file_put(path, bytes, size), 0);
     BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_one(path, BASIN_PICTURES_ALL);
     assert_int_equal(basin_pictures_statistics(mean, deviation, pictures, NULL, 0, 3, 0, NULL),
                      BASIN_OK);

@@ -11,7 +11,7 @@
 enum { FILES = 5 };
 
 static int setup(void **state) {
-    char path[PATH_TEXT], name[20];
+    char name[20];
     if (folder_new(state)) return -1;
     for (int i = 0; i < FILES; i++) {
         uint8_t *bytes;
@@ -23,7 +23,7 @@ static int setup(void **state) {
         } else {
             size = make_jpeg(&bytes, &picture, (jpeg_form){.orientation = 5, .inks = i == 3});
         }
-        file_put(folder_path(path, state, name), bytes, size);
+        file_put(folder_path(state, name), bytes, size);
         free(bytes);
         basin_picture_free(&picture);
     }

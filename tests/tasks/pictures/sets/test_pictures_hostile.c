@@ -3,10 +3,10 @@
 
 /* Links that lead back up, or twice to one folder: every folder is listed once. */
 TEST(links_that_loop) {
-    char path[PATH_TEXT], inner[PATH_TEXT + 20];
+    char inner[PATH_TEXT + 20];
     uint8_t *bytes;
     size_t size = make_file(&bytes, 0);
-    folder_path(path, state, "loop");
+    char *path = folder_path(state, "loop");
     assert_int_equal(mkdir(path, 0777), 0);
     snprintf(inner, sizeof inner, "%s/z", path);
     assert_int_equal(mkdir(inner, 0777), 0);
@@ -34,9 +34,9 @@ TEST(links_that_loop) {
 
 /* A picture that a link should lead to is missed, not passed over. */
 TEST(links_to_nowhere) {
-    char path[PATH_TEXT], inner[PATH_TEXT + 20];
+    char inner[PATH_TEXT + 20];
     basin_picture picture = {0};
-    folder_path(path, state, "gone");
+    char *path = folder_path(state, "gone");
     assert_int_equal(mkdir(path, 0777), 0);
     snprintf(inner, sizeof inner, "%s/1.jpg", path);
     assert_int_equal(symlink("moved/1.jpg", inner), 0);
@@ -49,19 +49,17 @@ TEST(links_to_nowhere) {
 
 /* What unpacks to more than is allowed is refused while it does. */
 TEST(bombs) {
-    char path[PATH_TEXT];
+    char *path = folder_path(state, "bomb-idx3-ubyte.gz");
     basin_error error;
     uint8_t *zeros = calloc(1, 4 << 20);
     assert_non_null(zeros);
-    put_gz(folder_path(path, state, "bomb-idx3-ubyte.gz"), zeros, 4 << 20);
+    put_gz(path, zeros, 4 << 20);
     basin_shelf shelf = {.name = path, .limit = 2 << 20};
     assert_int_equal(basin_shelf_idx(&shelf, &error), BASIN_NO_MEMORY);
     assert_non_null(strstr(error.text, "bomb-idx3-ubyte.gz: needs 0.00"));
     free(shelf.unpacked);
-    put_archive(folder_path(path, state, "a.tar.gz"), 1);
-    FILE *file = fopen(path, "rb");
-    size_t size = fread(zeros, 1, 1 << 20, file);
-    fclose(file);
+    put_archive(path = folder_path(state, "a.tar.gz"), 1);
+    size_t size = file_get(zeros, 1 << 20, path);
     char name[] = "bomb";
     for (int small = 0; small < 2; small++) {
         shelf = (basin_shelf){.name = name, .limit = small ? 1000 : 1 << 20};
@@ -75,9 +73,9 @@ TEST(bombs) {
 
 /* libarchive would run lrzip, which may be anything, for a file that begins like this. */
 TEST(runs_no_programs) {
-    char path[PATH_TEXT], program[PATH_TEXT], mark[PATH_TEXT], script[2 * PATH_TEXT];
-    folder_path(program, state, "lrzip");
-    folder_path(mark, state, "was-run");
+    char script[2 * PATH_TEXT];
+    char *program = folder_path(state, "lrzip");
+    char *mark = folder_path(state, "was-run");
     snprintf(script, sizeof script, "#!/bin/sh\ntouch '%s'\n", mark);
     assert_int_equal(file_put(program, script, strlen(script)), 0);
     assert_int_equal(chmod(program, 0755), 0);
@@ -85,7 +83,7 @@ TEST(runs_no_programs) {
     char *kept = before ? strdup(before) : NULL;
     assert_int_equal(setenv("PATH", *state, 1), 0);
     uint8_t lrzip[600] = "LRZI\0\6";
-    folder_path(path, state, "x.lrz");
+    char *path = folder_path(state, "x.lrz");
     assert_int_equal(file_put(path, lrzip, sizeof lrzip), 0);
     basin_pictures *pictures;
     const char *at = path;
@@ -99,8 +97,8 @@ TEST(runs_no_programs) {
 
 /* A pipe that nobody writes to is refused, not waited for. */
 TEST(pipes) {
-    char path[PATH_TEXT];
-    assert_int_equal(mkfifo(folder_path(path, state, "pipe"), 0666), 0);
+    char *path = folder_path(state, "pipe");
+    assert_int_equal(mkfifo(path, 0666), 0);
     assert_fails(path, BASIN_PICTURES_ALL, "%s: is not a regular file");
 }
 
