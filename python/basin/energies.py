@@ -70,7 +70,7 @@ class Energy(Method):
         self._of_activation: dict = {}
         if callable(self._activation):
             made = Signature(self._activation)
-            self._of_activation = {name: made.needs(name) for name in made.names[1:]}
+            self._of_activation = {n: made.needs(n) for n in made.names[1:] if n != "backend"}
         more = [name for name in self._of_activation if name not in own]
         self._parameters, self._only_activation = own + more, set(more)
         self._placed += more if signature.rest is None else []

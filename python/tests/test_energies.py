@@ -747,6 +747,15 @@ def test_no_samples_are_a_descent(recwarn):
 # ---- several states, learnt activations, fixed points ----
 
 
+@pytest.mark.parametrize("activation", ["softmax", basin.ham.Lagrangian("softmax", beta=2.0)])
+def test_an_activation_may_be_a_lagrangian_or_its_name(activation):
+    own = basin.energy(activation=activation)(lambda g, w: g @ w @ g)
+    x, w = rng.normal(size=4), rng.normal(size=(4, 4))
+    g = numpy.exp(x * (1 if activation == "softmax" else 2))
+    expected = (g / g.sum()) @ w @ (g / g.sum())
+    assert own(x, w, backend="ref") == pytest.approx(expected, abs=1e-12)
+
+
 @basin.energy(activation={"v": None, "h": "softmax"})
 def pair(g, w):
     return numpy.sum(g["v"] ** 2) / 2 - g["v"] @ w @ g["h"]
