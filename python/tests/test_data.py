@@ -323,7 +323,7 @@ def test_weights_of_networkx_that_a_model_lacks_are_told_not_to_count(fitted, ne
 def test_nodes_of_networkx_that_are_no_rows_are_refused(fitted, network):
     networkx = pytest.importorskip("networkx")
     graph = networkx.Graph([("a", "b"), ("b", "c")])
-    with pytest.raises(basin.BasinError, match="3 nodes beside 120 rows"):
+    with pytest.raises(basin.BasinError, match="3 nodes that are not the numbers of 120 rows"):
         fitted.predict(network[0], edges=graph)
 
 

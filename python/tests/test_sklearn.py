@@ -109,6 +109,17 @@ def test_cross_validation_keeps_the_graph_whole(graph, network):
     assert numpy.array_equal(whole.predict_proba(graph[~train]), expected[~train])
 
 
+def test_rows_cut_without_their_edges_name_what_keeps_the_graph_whole(network):
+    x, edges, y = network
+    tables = pytest.importorskip("pandas").DataFrame
+    ids = [f"A{i}" for i in range(len(x))]
+    named = tables({"src": [ids[i] for i in edges[:, 0]], "dst": [ids[i] for i in edges[:, 1]]})
+    model = tasks.AnomalyDetector(**DETECTOR)
+    for rows, pairs in ((tables(x), tables(edges)), (tables(x).assign(id=ids), named), (x, edges)):
+        with pytest.raises(ValueError, match="a Network of all rows"):
+            model.fit(rows[:60], y[:60], edges=pairs)
+
+
 def test_a_grid_of_settings(graph):
     selection = pytest.importorskip("sklearn.model_selection")
     model = tasks.AnomalyDetector(**DETECTOR)

@@ -343,13 +343,17 @@ class Tables:
             parts.append((what, _csv(columns, known, {})))
         return parts, named
 
-    def explained(self, error: BasinError) -> BasinError:
-        """The error with rows of tables in place of lines of CSV."""
-        message = str(error)
-        found = re.match(r"(nodes|edges[^:]*): line (\d+)", message)
-        if found:
-            message = f"{found[1]}: row {int(found[2]) - 2}{message[found.end() :]}"
-        return BasinError(message)
+
+FOLDS = "; where X is one fold of rows, give a Network of all rows in place of X and edges"
+
+
+def explained(error: BasinError) -> BasinError:
+    """The error with rows of tables in place of lines of CSV."""
+    message = str(error)
+    found = re.match(r"(nodes|edges[^:]*): line (\d+)", message)
+    if found:
+        message = f"{found[1]}: row {int(found[2]) - 2}{message[found.end() :]}"
+    return BasinError(message + FOLDS * bool(re.search("in no file of nodes|from 0 to", message)))
 
 
 def _ends(columns, known, what):

@@ -9,9 +9,11 @@ from typing import Any, Optional
 import numpy
 
 from basin.tasks._data.frames import (
+    FOLDS,
     Column,
     Tables,
     columns_of,
+    explained,
     has_ids,
     ids_of,
     is_numeric,
@@ -80,8 +82,7 @@ def _edges_of_networkx(graph, nodes, index):
         number = {node: i for i, node in enumerate(graph.nodes)}
     else:
         raise BasinError(
-            f"a graph of {graph.number_of_nodes()} nodes beside {nodes} rows, and its nodes are "
-            "not the numbers of rows"
+            f"a graph of {graph.number_of_nodes()} nodes that are not the numbers of {nodes} rows"
         )
     pairs = [(number[a], number[b]) for a, b in graph.edges()]
     return numpy.array(pairs, dtype="i8").reshape(-1, 2)
@@ -99,12 +100,11 @@ def _is_number(node, nodes):
 def _by_label(edges, index):
     """A pandas table of edges, whose ends are labels of the rows of features."""
     _check_unique(index)
-    ends = [index.get_indexer(edges.iloc[:, side]) for side in (0, 1)]
-    for side, found in enumerate(ends):
-        if (found < 0).any():
-            row = int((found < 0).argmax())
-            raise BasinError(f"edge {row} ends at {edges.iat[row, side]!r}, which no row is called")
-    return numpy.ascontiguousarray(numpy.stack(ends, axis=1), dtype="i8")
+    found = numpy.stack([index.get_indexer(edges.iloc[:, side]) for side in (0, 1)], axis=1)
+    for row, side in numpy.argwhere(found < 0)[:1]:
+        end = edges.iat[row, side]
+        raise BasinError(f"edge {row} ends at '{end}', which no row is called{FOLDS}")
+    return numpy.ascontiguousarray(found, dtype="i8")
 
 
 class Network:
@@ -313,9 +313,7 @@ class Network:
         if mask.shape != (self.nodes,):
             raise BasinError(f"a mask of shape {list(mask.shape)}, expected [{self.nodes}]")
         if not numpy.isin(mask, (0, 1)).all():
-            raise BasinError(
-                "a mask of other numbers than 0 and 1: numbers of nodes are not a mask"
-            )
+            raise BasinError("a mask of other numbers than 0 and 1, perhaps numbers of nodes")
         return numpy.ascontiguousarray(mask != 0, dtype="u1")
 
     # ---- the library's ----
@@ -324,23 +322,23 @@ class Network:
         """The library's network, with columns in the order of the schema. Only nodes that are asked
         for have labels."""
         network = ffi.new("basin_network **")
-        if self._paths:
-            self._read(network, self._paths, None, schema)
-        elif self._tables:
-            known = schema_text(schema) if schema else None
-            ends = "source" in self._options or "target" in self._options
-            parts, named = self._tables.csv(known, self._masks, ends)
-            names = [name.encode() for name, _ in parts]
-            try:
-                self._read(network, names, [table for _, table in parts], schema, named)
-            except BasinError as error:
-                raise self._tables.explained(error) from None
-        else:
-            self._table.check(Schema(schema) if schema else None)
-            arrays, keep = self._arrays()
-            options, kept = self._given(schema)
-            check(lib.basin_network_from_arrays, network, arrays, options)
-            del keep, kept
+        try:
+            if self._paths:
+                self._read(network, self._paths, None, schema)
+            elif self._tables:
+                known = schema_text(schema) if schema else None
+                ends = "source" in self._options or "target" in self._options
+                parts, named = self._tables.csv(known, self._masks, ends)
+                names, tables = [name.encode() for name, _ in parts], [table for _, table in parts]
+                self._read(network, names, tables, schema, named)
+            else:
+                self._table.check(Schema(schema) if schema else None)
+                arrays, keep = self._arrays()
+                options, kept = self._given(schema)
+                check(lib.basin_network_from_arrays, network, arrays, options)
+                del keep, kept
+        except BasinError as error:
+            raise error if self._paths else explained(error) from None
         result = owned(network[0], lib.basin_network_close)
         self._relabel(result)
         for line in (text(view_of(result).note) or "").splitlines():
@@ -590,9 +588,7 @@ def _attributes(graph):
     names = list(dict.fromkeys(str(name) for row in rows for name in row))
     clash = {"src", "dst"} & {name.lower() for name in names}
     if clash:
-        raise BasinError(
-            f"edges carry {sorted(clash)[0]!r}, which is the name of an end: rename it"
-        )
+        raise BasinError(f"edges carry {sorted(clash)[0]!r}, the name of an end: rename it")
     result = {}
     for name in names:
         values = numpy.empty(len(rows), object)
