@@ -132,7 +132,7 @@ TEST(mistakes_are_told) {
     const program *p = run(state, "node train trees.csv roots.csv --label colour " QUICK);
     assert_error(p, 1, "no column 'colour' for labels");
     p = run(state, "node train trees.csv roots.csv --drop kind " QUICK);
-    assert_error(p, 1, "no labels to split by");
+    assert_error(p, 1, "no labels to learn from");
     p = run_ok(state, "node train trees.csv roots.csv --label kind --quiet --epochs 1 --hops 0 "
                       "--smoothing 0 -o m2.safetensors");
     p = run(state, "node explain m2.safetensors T7 trees.csv roots.csv --class oak --quiet");

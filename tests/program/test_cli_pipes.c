@@ -46,7 +46,7 @@ TEST_WITH(tables_from_standard_input_are_those_of_files, make_table, remove_all)
     const program *p = run_ok(state, "data info b.basin");
     assert_contains(p->out, "nodes     300\nfeatures  2\n");
     assert_error(run(state, "data info - - <transfers.csv"), 1,
-                 "-: standard input is given 2 times, expected once");
+                 "standard input: is given twice, expected once");
     assert_error(run(state, "data info accounts.csv - <files.basin"), 1, "-: ");
     assert_error(run(state, "data info - </dev/null"), 1, "-: the file is empty");
 }

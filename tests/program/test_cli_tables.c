@@ -121,7 +121,9 @@ TEST(options_go_before_the_model) {
     fputs("from_account,to_account,channel\nacc1,acc2,wire\nacc1,elsewhere,card\n", file);
     fclose(file);
     assert_error(run(state, "anomaly score m.safetensors day1.csv far.csv"), 1,
-                 "far.csv: line 3: node 'elsewhere' is in no file of nodes");
+                 "far.csv: line 3: node 'elsewhere' is in no file of nodes, where ids are like");
+    assert_error(run(state, "anomaly score m.safetensors day1.csv pay1.csv ./pay1.csv"), 1,
+                 "./pay1.csv: is given twice");
     const program *p = run_ok(state, "anomaly score m.safetensors day1.csv far.csv --unknown skip");
     assert_contains(p->err, "note: far.csv: edges: 1 left out: an end is in no file of nodes "
                             "('elsewhere')");
@@ -291,7 +293,8 @@ TEST(nights_are_added_to_a_base) {
         {"lacks.csv", 0, ": 1 nodes and 0 edges added to the 197"},
         {"far.csv", 1, "node 'nobody' is neither in the base nor in a file of nodes"},
         {"far.csv --unknown add", 0, ": 1 nodes and 1 edges added to the 197"},
-        {"old.basin", 1, "old.basin: is a network by itself, expected tables to add to another"},
+        {"old.basin", 1, "old.basin: is given twice"},
+        {"all.basin", 1, "all.basin: is a network by itself, expected tables to add to another"},
     };
     for (size_t i = 0; i < sizeof night / sizeof *night; i++) {
         char command[300];

@@ -505,7 +505,12 @@ static basin_status train(basin_nodes_model **model, basin_training_result *outc
     BASIN_TRY(open_network(t, error));
     const basin_network *n = t->data.network;
     BASIN_FREE_AT_EXIT uint8_t *part = NULL;
-    if (!n->label) return basin_fail(error, BASIN_BAD_VALUE, "%s: no labels to split by", n->path);
+    if (!n->label)
+        return basin_fail(
+            error, BASIN_BAD_VALUE,
+            "%s: no labels to learn from; expected a column of them (the option label "
+            "names it)",
+            n->path);
     if (t->data.part) return train_on(model, outcome, t, t->data.part, error);
     BASIN_TRY(BASIN_NEW(&part, n->nodes + 1, "a split", error));
     BASIN_TRY(split(part, t, error));

@@ -359,8 +359,10 @@ static basin_status see_known(basin_column *c, const basin_table_rows *rows, bas
     if (good) return BASIN_OK;
     c->contrary = c->type == BASIN_COLUMN_NUMBER && rules->mark < 0 &&
                   read_number(&value, &c->marks, !comma, cell);
-    return basin_table_rows_fail(rows, error, ": column '%s' holds '%.40s', expected a %s as in %s",
-                                 c->name, text, basin_column_type_name(c->type), rules->origin);
+    bool date = c->type == BASIN_COLUMN_DATE;
+    return basin_table_rows_fail(
+        rows, error, ": column '%s' holds '%.40s', expected a %s as in %s%s", c->name, text,
+        basin_column_type_name(c->type), rules->origin, date ? ", or the option date_format" : "");
 }
 
 /* Whether all cells before this one could be read so; one that could not decides it. */

@@ -445,14 +445,15 @@ static basin_status end_of_edge(basin_tables *j, int32_t *node, const basin_tabl
     bool listed = j->node_tables || j->base_nodes; /* something else says which nodes there are */
     *node = basin_dictionary_find(&j->id, id);
     if (*node >= 0) return BASIN_OK;
-    if (!*id || (listed && j->t->unknown == BASIN_UNKNOWN_ERROR))
+    if (!*id) return basin_table_rows_fail(rows, j->error, ": an end of the edge is empty");
+    if (listed && j->t->unknown == BASIN_UNKNOWN_ERROR)
         return basin_table_rows_fail(
-            rows, j->error, ": node '%s' is %s", id,
-            !*id ? "no name that a node could have"
-            : j->base_nodes
-                ? "neither in the base nor in a file of nodes (the option unknown: "
-                  "skip or add lets such pass)"
-                : "in no file of nodes (the option unknown: skip or add lets such pass)");
+            rows, j->error,
+            ": node '%s' is %s, where %s%.40s%s (the option unknown: skip or add lets such pass)",
+            id,
+            j->base_nodes ? "neither in the base nor in a file of nodes" : "in no file of nodes",
+            j->id.names.count ? "ids are like '" : "there is no row",
+            j->id.names.count ? j->id.names.text : "", j->id.names.count ? "'" : "");
     if (listed && !*j->counts.unknown)
         snprintf(j->counts.unknown, sizeof j->counts.unknown, "%.39s", id);
     if (listed && j->t->unknown == BASIN_UNKNOWN_SKIP) return BASIN_OK;

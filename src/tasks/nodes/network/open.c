@@ -168,13 +168,17 @@ static basin_status open_content(basin_network **network, const content *c, basi
     return read_bundle(network, path[0], &how.network, error);
 }
 
-/* Standard input can be read once. */
+/* A table that is given twice would count twice; standard input can be read once. */
 static basin_status check_inputs(const char *const *path, int paths, basin_error *error) {
-    int inputs = 0;
-    for (int i = 0; i < paths; i++) inputs += !strcmp(path[i], "-");
-    if (inputs < 2) return BASIN_OK;
-    return basin_fail(error, BASIN_BAD_VALUE, "-: standard input is given %d times, expected once",
-                      inputs);
+    bool same = false;
+    for (int i = 0; i < paths; i++)
+        for (int k = 0; k < i; k++) {
+            BASIN_TRY(basin_file_same(&same, path[k], path[i], error));
+            if (same || (!strcmp(path[i], "-") && !strcmp(path[k], "-")))
+                return basin_fail(error, BASIN_BAD_VALUE, "%s: is given twice, expected once",
+                                  *path[i] == '-' ? "standard input" : path[i]);
+        }
+    return BASIN_OK;
 }
 
 /* The latest time of edges that is not beyond `max`; *beyond counts those that are. */
@@ -324,10 +328,10 @@ static basin_status open_files(basin_network **network, basin_digests *files,
     BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
     *network = NULL;
     if (paths < 1) return basin_fail(error, BASIN_BAD_VALUE, "no file to open");
-    BASIN_TRY(check_inputs(path, paths, error));
     if (o->table && o->table->text) {
         BASIN_TRY(read_texts(&n, path, paths, o, error));
     } else {
+        BASIN_TRY(check_inputs(path, paths, error));
         BASIN_AT_EXIT(content_close) content c = {0};
         BASIN_TRY(content_open(&c, files, path[0], o, error));
         BASIN_TRY(basin_packed_refuse(c.map.data, c.map.size, path[0], error));
