@@ -111,6 +111,9 @@ CASES = {
     "zoo/et_stack": lambda a, s: zoo.EnergyTransformerStack(
         *(a[n] for n in ("wk", "wq", "xi", "gamma", "delta")), alpha=s["alpha"]
     ),
+    "zoo/pairs": lambda a, s: zoo.PairTokens(
+        *(a[n] for n in ("wk", "wq", "w", "xi", "a", "a_i", "a_j", "bias")), alpha=s["alpha"]
+    ),
     "zoo/gated": lambda a, s: zoo.GatedMemories(
         *(a[n] for n in ("xi", "a", "w", "u", "beta", "gamma")), alpha=s["alpha"]
     ),
@@ -411,6 +414,10 @@ def test_one_state_and_wrong_shapes():
     assert model.energy(numpy.ones(3)).shape == model.terms([1, 2, 3])["memories"].shape == ()
     with pytest.raises(basin.BasinError, match=r"xi is \[3\].*\[M,D\]"):
         zoo.Dense(numpy.ones(3))
+    w = numpy.ones((1, 2, 4))
+    pairs = zoo.PairTokens(w, w, w[:, 0], *[numpy.ones((3, 4))] * 4, numpy.ones(3))
+    with pytest.raises(basin.BasinError, match=r"pairs of tokens \[5, 4\].*n \(n \+ 1\) rows"):
+        pairs.energy(numpy.ones((5, 4)))
     for way in (model.energy, model.descend, model.update, basin.function(model.energy)):
         with pytest.raises(basin.BasinError, match=r"x of shape \[2, 4\].*\[.., 3\]"):
             way(numpy.ones((2, 4)))

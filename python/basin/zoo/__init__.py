@@ -38,6 +38,7 @@ from basin.zoo._models import (
     Hopfield,
     HyperSET,
     InputDrivenPlasticity,
+    PairTokens,
     SparseCode,
 )  # fmt: skip
 
@@ -45,11 +46,7 @@ __all__ = [
     "AKOrN", "CRATE", "ConvergentEnergyTransformer", "Dense", "DrDAM", "EBT", "EnergyTransformer",
     "EnergyTransformerStack", "EquilibriumPropagation", "GatedMemories", "GaussianMemories",
     "GraphHopfield", "Hopfield", "HyperSET", "InputDrivenPlasticity", "LSR", "MODELS", "Model",
-    "NRGPT", "SparseCode", "Verdict",
+    "NRGPT", "PairTokens", "SparseCode", "Verdict",
 ]  # fmt: skip
 
-MODELS = (
-    Dense, Hopfield, DrDAM, LSR, GraphHopfield, InputDrivenPlasticity, GatedMemories,
-    GaussianMemories, EquilibriumPropagation, EnergyTransformer, EnergyTransformerStack,
-    ConvergentEnergyTransformer, NRGPT, HyperSET, AKOrN, EBT, SparseCode, CRATE,
-)  # fmt: skip
+MODELS = tuple(Model.__subclasses__())

@@ -55,9 +55,8 @@ class Row:
         """For a constructor: tensors, then settings. Those that `takes` names must be given."""
         for name in takes or list(self.tensors)[1:]:
             row = self.tensors[name]
-            default = None if row.optional else row.value
-            if takes or (row.deviation and not row.optional):
-                default = _EMPTY
+            needed = takes or (row.deviation and not row.optional)
+            default = _EMPTY if needed else None if row.optional else row.value
             yield inspect.Parameter(name, _PLAIN, default=default)
         for name, row in self.settings.items():
             default = self.variant.get(name, row.value)
@@ -320,10 +319,8 @@ class Model:
         pace = tiny * float(self._arrays[self._pace]) if self._pace else tiny
         difference = numpy.linalg.norm(move / pace - down) / small
         first = self.descend(x, steps=steps, backend="ref")
-        again = [
-            self.descend(y, steps=steps, alpha=1e-3 * self.alpha, backend="ref")
-            for y in (x, first.x)
-        ]
+        slow = {"steps": steps, "alpha": 1e-3 * self.alpha, "backend": "ref"}
+        again = [self.descend(y, **slow) for y in (x, first.x)]
         return _rises(first), sum(map(_rises, again)), cosine, difference
 
     def output(self, name: str, x: Any, *, backend: Any = None) -> Any:
@@ -370,9 +367,7 @@ class Model:
         graph = graph_of([x, *self._arrays.values()])
         if graph is not None:
             kept = graph.__dict__.setdefault("_models", {})
-            bound = kept.get(self)
-            if bound is None:
-                bound = kept[self] = Bound(self, graph)
+            bound = kept.get(self) or kept.setdefault(self, Bound(self, graph))
             return bound.result(getattr(bound, what), required_expression(x, graph), options)
         key = what, backend, tuple(options.items())
         if key not in self._functions:

@@ -97,9 +97,8 @@ class GaussianMemories(Model, row="gaussians"):
     >>> s = [[[1.0, 0.5], [0.5, 2.0]], [[3.0, 0.0], [0.0, 0.1]]]
     >>> model = zoo.GaussianMemories([[0.0, 0.0], [5.0, 5.0]], s=s, beta=4.0)
     >>> factor = model.descend([[1.0, 0.0, 1.0, 0.0, 0.0, 1.0]], steps=9).x[0, 2:].reshape(2, 2)
-    >>> (factor @ factor.T).round(2)
-    array([[1. , 0.5],
-           [0.5, 2. ]], dtype=float32)
+    >>> (factor @ factor.T).round(2).tolist()
+    [[1.0, 0.5], [0.5, 2.0]]
     """
 
     def __init__(
@@ -159,6 +158,15 @@ class ConvergentEnergyTransformer(Model, row="cet"):
     >>> x = model.output("begin", rng.normal(size=(5, 8)))
     >>> bool(numpy.diff(model.descend(x, steps=300).energy.sum(1))[-1] > -1e-3)
     True
+    """
+
+
+class PairTokens(Model, row="pairs"):
+    """
+    >>> w = numpy.random.default_rng(0).normal(size=(7, 1, 4, 4)) / 2
+    >>> model = zoo.PairTokens(w[0], w[1], w[2, :, 0], *w[3:, 0], numpy.zeros(4))
+    >>> model.verdict(draws=4).answer
+    'always'
     """
 
 
@@ -260,6 +268,5 @@ class CRATE(Model, row="crate", takes="ln1_w ln1_b u out_w out_b ln2_w ln2_b d")
 
     def verdict(self, x: Any = None, **options: Any) -> Verdict:
         """That of the second half at the block's y of x, or of a draw of N(0, 1)."""
-        if x is None:
-            x = numpy.random.default_rng(options.get("seed", 0)).normal(size=self._shape())
-        return self.half(x).verdict(**options)
+        drawn = numpy.random.default_rng(options.get("seed", 0)).normal(size=self._shape())
+        return self.half(drawn if x is None else x).verdict(**options)

@@ -39,6 +39,7 @@ static const basin_zoo_model table[] = {
      SET(IS("wk", 0.5), IS("wq", 0.5), IS("xi", 0.5), IS("delta", 0.1))},
     {"et_stack", "Hoover et al. 2023", &basin_zoo_stack.kind, NULL, SET(IS("delta", 0.1))},
     {"cet", "Hoier et al. 2026", &basin_zoo_convergent.kind, NULL, SET(IS("P", 5))},
+    {"pairs", "this project", &basin_zoo_pairs.kind, NULL, SET(IS("N", 12), IS("U", 6))},
     {"nrgpt", "Dehmamy et al. 2025", &basin_zoo_nrgpt.kind, NULL, SET(IS("alpha", 0.1))},
     {"nrgpt_strict", "Dehmamy et al. 2025", &basin_zoo_nrgpt.kind, SET(IS("proj", 1)),
      SET(IS("alpha", 0.1))},

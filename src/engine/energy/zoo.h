@@ -36,8 +36,8 @@ typedef struct basin_zoo_code {
 
 extern const basin_zoo_code basin_zoo_dense, basin_zoo_hopfield, basin_zoo_features, basin_zoo_lsr,
     basin_zoo_graph, basin_zoo_plastic, basin_zoo_gated, basin_zoo_gaussians, basin_zoo_layers;
-extern const basin_zoo_code basin_zoo_block, basin_zoo_stack, basin_zoo_convergent, basin_zoo_nrgpt,
-    basin_zoo_hyperset, basin_zoo_akorn, basin_zoo_ebt, basin_zoo_crate;
+extern const basin_zoo_code basin_zoo_block, basin_zoo_stack, basin_zoo_convergent, basin_zoo_pairs,
+    basin_zoo_nrgpt, basin_zoo_hyperset, basin_zoo_akorn, basin_zoo_ebt, basin_zoo_crate;
 
 /* Lists of a kind. */
 #define TENSORS(...)                                                                               \

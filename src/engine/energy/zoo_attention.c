@@ -189,6 +189,72 @@ const basin_zoo_code basin_zoo_convergent = {
     .output = {plain_norm},
 };
 
+/* ---- nodes and pairs of nodes as tokens of one energy ---- */
+
+/* The tokens by node, [n, D], and by pair, [n, n, D], of tokens [n (n + 1), D]. */
+typedef struct apart {
+    int64_t n;
+    basin_expr node, pair, other; /* other [n, n]: 1 where the nodes of a pair differ */
+} apart;
+
+static apart take_apart(basin_expr g) {
+    basin_shape s = basin_expr_shape(g);
+    int64_t n = (int64_t)sqrt((double)s.dim[0]), D = s.dim[1];
+    if (s.rank != 2 || n < 2 || n * (n + 1) != s.dim[0])
+        return (apart){.node = basin_graph_fail(basin_expr_graph(g), BASIN_BAD_SHAPE,
+                                                "pairs of tokens %s; expected n (n + 1) rows",
+                                                basin_shape_text(s))};
+    basin_expr pair = basin_reshape(basin_slice(g, 0, n, n * n), BASIN_SHAPE(n, n, D));
+    basin_expr same = basin_eye(basin_expr_graph(g), n);
+    return (apart){n, basin_slice(g, 0, 0, n), pair, basin_offset(basin_neg(same), 1)};
+}
+
+/* log sum over other nodes j of exp(beta q_hi . k_hj + w_h . e_ij), over -beta */
+static basin_expr pairs_attention(const void *m, basin_expr g) {
+    apart t = take_apart(g);
+    if (!t.n) return NULL;
+    double beta = 1 / sqrt((double)basin_expr_shape(TENSOR("wk")).dim[1]);
+    basin_expr q = basin_einsum("id,hyd->hiy", t.node, TENSOR("wq"));
+    basin_expr k = basin_einsum("jd,hyd->hjy", t.node, TENSOR("wk"));
+    basin_expr score = basin_add(basin_scale(basin_einsum("hiy,hjy->hij", q, k), beta),
+                                 basin_einsum("ijd,hd->hij", t.pair, TENSOR("w")));
+    score = basin_add(score, basin_scale(basin_offset(t.other, -1), 1e9));
+    return basin_scale(basin_sum_all(basin_logsumexp(score, -1)), -1 / beta);
+}
+
+static basin_expr pairs_nodes(const void *m, basin_expr g) {
+    apart t = take_apart(g);
+    return t.n ? basin_energy_hopfield(t.node, TENSOR("xi"), BASIN_HOPFIELD_RELU, 0) : NULL;
+}
+
+static basin_expr pairs_memories(const void *m, basin_expr g) {
+    apart t = take_apart(g);
+    if (!t.n) return NULL;
+    basin_expr from = basin_expand_dims(basin_zoo_linear(t.node, TENSOR("a_i"), NULL), 1, 1);
+    basin_expr to = basin_zoo_linear(t.node, TENSOR("a_j"), NULL);
+    basin_expr h = basin_zoo_linear(t.pair, TENSOR("a"), TENSOR("bias"));
+    h = basin_mul(basin_relu(basin_add(h, basin_add(from, to))), basin_expand_dims(t.other, 2, 1));
+    return basin_scale(basin_sum_all(basin_square(h)), -0.5);
+}
+
+const basin_zoo_code basin_zoo_pairs = {
+    .kind =
+        {.title = "Nodes and pairs of nodes as tokens of one energy",
+         .formula =
+             "Tokens [N, D], N = n (n + 1): n nodes i, then n n pairs (i, j) row by row, whose\n"
+             "i = j stay; [g ; e] = layernorm([x ; y]). E = -sum over heads and i of log-sum-exp\n"
+             "over j of (beta q_i . k_j + w . e_ij) / beta - sum of relu(xi g_i)^2 / 2 - sum over\n"
+             "pairs of relu(a e_ij + a_i g_i + a_j g_j + bias)^2 / 2.",
+         .alpha = 0.1,
+         TENSORS(STATE("x0", "N,D"), WEIGHT("wk", "H,Y,D", 0.5), WEIGHT("wq", "H,Y,D", 0.5),
+                 WEIGHT("w", "H,D", 0.5), WEIGHT("xi", "M,D", 0.5), WEIGHT("a", "U,D", 0.5),
+                 WEIGHT("a_i", "U,D", 0.5), WEIGHT("a_j", "U,D", 0.5), WEIGHT("bias", "U", 0.1)),
+         SETTINGS({"epsilon", NULL, 1e-5, 0, 1})},
+    BASIN_TERMS({"attention", pairs_attention, NULL}, {"nodes", pairs_nodes, NULL},
+                {"pairs", pairs_memories, NULL}),
+    .activation = plain_norm,
+};
+
 /* ---- NRGPT: causal attention, whose keys are held, and a feed-forward network ---- */
 
 enum { FEED_1, FEED_2, FEED_2W };

@@ -1076,6 +1076,7 @@ static const struct {
     {"implicit_", NULL, NULL, implicit},
     {"eqprop", "eqprop", eqprop, NULL},
     {"cet", "cet", totals, NULL},
+    {"pairs", "pairs", totals, NULL},
     {"et_stack", "et_stack", totals, NULL},
     {"gated", "gated", totals, NULL},
     {"gaussians", "gaussians", totals, NULL},

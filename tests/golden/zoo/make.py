@@ -1,4 +1,4 @@
-"""The golden cases cet, et_stack, gated and gaussians: plain JAX in double.
+"""The golden cases cet, et_stack, gated, gaussians and pairs: plain JAX in double.
 
     python3 -m venv venv && venv/bin/pip install jax
     venv/bin/python tests/golden/zoo/make.py tests/golden/zoo
@@ -156,8 +156,32 @@ def gaussians(path, draw, N=4, D=3, M=5, steps=3, alpha=1.0):
     case(path, run, p, {}, draw(N, D + D * D), draw(N, D + D * D), steps=steps, alpha=alpha)
 
 
+def pairs(path, draw, n=4, D=5, H=2, Y=3, M=7, U=6, steps=6, alpha=0.1, eps=1e-5):
+    p = dict(wk=draw(H, Y, D, by=0.5), wq=draw(H, Y, D, by=0.5), w=draw(H, D, by=0.5), xi=draw(M, D, by=0.5),
+             a=draw(U, D, by=0.5), a_i=draw(U, D, by=0.5), a_j=draw(U, D, by=0.5), bias=draw(U, by=0.1))
+
+    first, second = np.array([(i, j) for i in range(n) for j in range(n) if i != j]).T
+
+    def energy(p, g, e):
+        """Over the list of pairs of different nodes; g [n, D], e [n, n, D]."""
+        q, k = jnp.einsum("id,hyd->ihy", g, p["wq"])[first], jnp.einsum("id,hyd->ihy", g, p["wk"])[second]
+        e = e[first, second]
+        score = ((q * k).sum(-1) * Y**-0.5 + e @ p["w"].T).reshape(n, n - 1, H)
+        units = jax.nn.relu(e @ p["a"].T + g[first] @ p["a_i"].T + g[second] @ p["a_j"].T + p["bias"])
+        return -lse(score, 1).sum() * Y**0.5 - 0.5 * ((jax.nn.relu(g @ p["xi"].T) ** 2).sum() + (units**2).sum())
+
+    part = lambda x: (norm(x[:n], eps), norm(x[n:], eps).reshape(n, n, D))
+
+    def step(p, x):
+        by_g, by_e = jax.grad(energy, (1, 2))(p, *part(x))
+        return jnp.concatenate([x[:n] - alpha * by_g, x[n:] - alpha * by_e.reshape(n * n, D)])
+
+    run = lambda p, x: descend(lambda x: energy(p, *part(x)), lambda x: step(p, x), x, steps)
+    case(path, run, p, {}, draw(n * (n + 1), D), draw(n * (n + 1), D), steps=steps, alpha=alpha, eps=eps)
+
+
 def main(folder):
-    for i, make in enumerate((cet, et_stack, gated, gaussians)):
+    for i, make in enumerate((cet, et_stack, gated, gaussians, pairs)):
         rng = np.random.default_rng([48, i])
         make(pathlib.Path(folder) / f"{make.__name__}.safetensors",
              lambda *shape, by=1.0, rng=rng: by * rng.standard_normal(shape))
