@@ -91,7 +91,11 @@ void basin_tree_rows_free(basin_tree_rows *rows) {
 enum { TAUGHT = 2 }; /* fits */
 
 static bool is_own(basin_tree_view view) {
-    return view == BASIN_VIEW_OWN || view == BASIN_VIEW_OWN_WEIGHTED;
+    return view == BASIN_VIEW_OWN || view == BASIN_VIEW_OWN_WEIGHTED || view == BASIN_VIEW_NET_OWN;
+}
+
+static bool looks_at_labels(basin_tree_view view) {
+    return view == BASIN_VIEW_KNOWN || view == BASIN_VIEW_NET_ALL;
 }
 
 /* The number of columns of a view, from the first on. */
@@ -143,7 +147,7 @@ typedef struct growing {
 
 static basin_tree_view view_of(const basin_nodes_ensemble *e, int64_t fit, int64_t *turn) {
     int view = 0;
-    while (view + 1 < BASIN_TREE_VIEWS && fit >= e->seeing[view]) fit -= e->seeing[view++];
+    while (view + 1 < BASIN_READ_VIEWS && fit >= e->seeing[view]) fit -= e->seeing[view++];
     if (turn) *turn = fit;
     return (basin_tree_view)view;
 }
@@ -232,12 +236,16 @@ basin_status basin_nodes_ensemble_grow(basin_nodes_ensemble *e, int64_t fits, ui
 
 double basin_nodes_ensemble_weight(const basin_nodes_ensemble *e, const basin_tree_table *table,
                                    int64_t fit) {
-    int64_t others = e->fits - e->seeing[BASIN_VIEW_KNOWN];
+    int64_t others = e->fits;
     basin_tree_view view = view_of(e, fit, NULL);
     double whole = 0;
-    for (int v = 0; v < BASIN_VIEW_KNOWN; v++) whole += e->weight[v];
+    for (int v = 0; v < BASIN_READ_VIEWS; v++)
+        if (looks_at_labels(v))
+            others -= e->seeing[v];
+        else
+            whole += e->weight[v];
     if (table->known || !others) return e->weight[view] / (double)e->seeing[view];
-    if (view == BASIN_VIEW_KNOWN) return 0;
+    if (looks_at_labels(view)) return 0;
     return whole > 0 ? e->weight[view] / whole / (double)e->seeing[view] : 1 / (double)others;
 }
 
@@ -373,7 +381,8 @@ static const char *figure_key(char text[KEY], int which, int i) {
 
 /* "trees.own.fits" and "trees.own.weight", and so on. */
 static const char *view_key(char text[KEY], int view, const char *what) {
-    static const char *const name[] = {"own", "own_bold", "hops", "taught", "known"};
+    static const char *const name[] = {"own",   "own_bold", "hops",   "taught",
+                                       "known", "net_own",  "net_all"};
     snprintf(text, KEY, "trees.%s.%s", name[view], what);
     return text;
 }
@@ -392,8 +401,9 @@ static basin_status store_numbers(basin_bundle *bundle, const basin_nodes_ensemb
         double value = *(const double *)((const char *)e + number[i].offset);
         BASIN_TRY(basin_nodes_set_number(bundle, number[i].key, value, error));
     }
-    for (int v = 0; v < BASIN_TREE_VIEWS; v++) {
+    for (int v = 0; v < BASIN_READ_VIEWS; v++) {
         double fits = (double)e->seeing[v], weight = e->weight[v];
+        if (v >= BASIN_TREE_VIEWS && !fits) continue;
         BASIN_TRY(basin_nodes_set_number(bundle, view_key(key, v, "fits"), fits, error));
         BASIN_TRY(basin_nodes_set_number(bundle, view_key(key, v, "weight"), weight, error));
     }
@@ -422,9 +432,9 @@ static basin_status load_views(basin_nodes_ensemble *e, const basin_bundle *bund
                                basin_error *error) {
     char key[KEY];
     double sum = 0, count;
-    for (int v = 0; v < BASIN_TREE_VIEWS; v++) {
-        if (v == BASIN_VIEW_TAUGHT && !basin_bundle_meta(bundle, view_key(key, v, "fits")))
-            continue;
+    for (int v = 0; v < BASIN_READ_VIEWS; v++) {
+        bool may_lack = v == BASIN_VIEW_TAUGHT || v >= BASIN_TREE_VIEWS;
+        if (may_lack && !basin_bundle_meta(bundle, view_key(key, v, "fits"))) continue;
         BASIN_TRY(basin_bundle_number(&count, bundle, view_key(key, v, "fits"), 0, fits, error));
         BASIN_TRY(
             basin_bundle_number(&e->weight[v], bundle, view_key(key, v, "weight"), 0, 1, error));

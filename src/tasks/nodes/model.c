@@ -65,6 +65,8 @@ static int64_t count_parameters(const basin_nodes_model *model) {
 
 const basin_nodes_info *basin_nodes_get_info(const basin_nodes_model *model) {
     basin_nodes_model *m = (basin_nodes_model *)model; /* to keep what is handed out */
+    const double *weight = m->ensemble.weight;
+    double rows = weight[BASIN_VIEW_NET_OWN] + weight[BASIN_VIEW_NET_ALL];
     m->info = (basin_nodes_info){
         .settings = &m->face,
         .schema = m->schema,
@@ -73,7 +75,7 @@ const basin_nodes_info *basin_nodes_get_info(const basin_nodes_model *model) {
         .nodes = m->nodes,
         .classes = m->settings.classes,
         .threshold = m->threshold,
-        .share = m->ensemble.fits ? m->ensemble.share : 1,
+        .share = m->ensemble.fits ? 1 - (1 - m->ensemble.share) * (1 - rows) : 1,
         .calibration = m->calibration.kind,
         .card = m->memory.card.date ? &m->memory.card : NULL,
         .scores = m->score,
@@ -128,7 +130,8 @@ static basin_status add_members(basin_bundle *bundle, const basin_nodes_model *m
 static basin_status add_meta(basin_bundle *bundle, const basin_nodes_model *m, basin_error *error) {
     BASIN_FREE_AT_EXIT char *schema = m->schema ? basin_schema_print(m->schema) : NULL;
     if (m->schema && !schema) return basin_fail_memory(error, "a schema");
-    BASIN_TRY(basin_settings_store(bundle, m->task->task, &m->settings, m->task, error));
+    const basin_task_settings *table = m->settings.tabular ? &basin_anomaly_file : m->task;
+    BASIN_TRY(basin_settings_store(bundle, m->task->task, &m->settings, table, error));
     BASIN_TRY(basin_bundle_meta_set(bundle, "relations", m->relations, error));
     if (schema) BASIN_TRY(basin_bundle_meta_set(bundle, "schema", schema, error));
     if (m->settings.classes) BASIN_TRY(basin_classes_store(bundle, m, error));
@@ -203,7 +206,7 @@ static basin_status read_all(basin_nodes_model **model, const char *expected,
                           expected ? expected : task->task);
     /* What its table does not have. */
     BASIN_TRY(basin_settings_preset(&settings, task, "default", error));
-    BASIN_TRY(basin_settings_take(&settings, task, bundle, error));
+    BASIN_TRY(basin_settings_take(&settings, several ? task : &basin_anomaly_file, bundle, error));
     BASIN_TRY(basin_nodes_model_new(model, task, &settings, NULL, backend, error));
     basin_nodes_model *m = *model;
     BASIN_TRY(read_numbers(m, bundle, error));
@@ -217,7 +220,8 @@ static basin_status read_all(basin_nodes_model **model, const char *expected,
     BASIN_TRY(basin_scaler_load(&m->scale, bundle, "scale.", error));
     if (basin_facts_bias(&settings))
         BASIN_TRY(basin_scaler_load(&m->edge_scale, bundle, "edge_scale.", error));
-    if (settings.trees) BASIN_TRY(basin_nodes_ensemble_load(&m->ensemble, bundle, error));
+    if (settings.trees || settings.tabular)
+        BASIN_TRY(basin_nodes_ensemble_load(&m->ensemble, bundle, error));
     BASIN_TRY(basin_nodes_judged_load(m, bundle, error));
     BASIN_TRY(basin_nodes_memory_load(&m->memory, bundle, error));
     return basin_nodes_reference_load(&m->reference, bundle, m->features, error);

@@ -80,13 +80,16 @@ typedef enum basin_tree_view {
     BASIN_VIEW_HOPS,
     BASIN_VIEW_TAUGHT,
     BASIN_VIEW_KNOWN,
-    BASIN_TREE_VIEWS
+    BASIN_TREE_VIEWS, /* of these fits are grown; files of earlier versions also have */
+    BASIN_VIEW_NET_OWN = BASIN_TREE_VIEWS, /* an Energy Transformer over rows of own columns */
+    BASIN_VIEW_NET_ALL,                    /* and one over rows of all columns */
+    BASIN_READ_VIEWS
 } basin_tree_view;
 
 typedef struct basin_nodes_ensemble {
     int64_t fits;                     /* of all views */
-    int64_t seeing[BASIN_TREE_VIEWS]; /* fits of each view, one view after the other */
-    double weight[BASIN_TREE_VIEWS];  /* of a view's mean */
+    int64_t seeing[BASIN_READ_VIEWS]; /* fits of each view, one view after the other */
+    double weight[BASIN_READ_VIEWS];  /* of a view's mean */
     basin_trees **trees;              /* [fits] */
     basin_known_labels known;
     double rate;                       /* of anomalies among them */
@@ -461,9 +464,12 @@ typedef struct basin_nodes_settings {
     /* Not settings, but from the labels: */
     int64_t classes; /* that the model tells apart; 0: a detector, with one logit per node */
     int64_t focus;   /* 1 + the class whose odds stand for all, for explanations; 0: none */
+    int64_t tabular; /* members of networks over rows; from a file of an earlier version */
 } basin_nodes_settings;
 
 extern const basin_task_settings basin_anomaly_task, basin_node_task;
+/* Of a detector's file, which may have more than what can be trained. */
+extern const basin_task_settings basin_anomaly_file;
 
 typedef struct basin_nodes_resources {
     basin_backend *backend;

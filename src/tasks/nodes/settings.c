@@ -86,6 +86,15 @@ static basin_status check_settings(const void *values, basin_error *error) {
 const basin_task_settings basin_anomaly_task = {
     "anomaly", table, sizeof(basin_nodes_settings), check_settings, NULL, NULL, NULL};
 
+static const basin_setting_entry file_table[] = {
+    BASIN_NODES_INPUT_SETTINGS(BASIN_SETTING_ENTRY) BASIN_NODES_MODEL_SETTINGS(BASIN_SETTING_ENTRY)
+        BASIN_NODES_TRAINING_SETTINGS(BASIN_SETTING_ENTRY) BASIN_LOOSE_SETTINGS(BASIN_LOOSE_ENTRY)
+            BASIN_SETTING_ENTRY(INTEGER, tabular, "N", 0, 64, "", .absent = "0") BASIN_SETTINGS_END,
+};
+
+const basin_task_settings basin_anomaly_file = {
+    "anomaly", file_table, sizeof(basin_nodes_settings), check_settings, NULL, NULL, NULL};
+
 static const basin_setting_entry classes_table[] = {
     BASIN_NODES_INPUT_SETTINGS(BASIN_SETTING_ENTRY) BASIN_NODES_MODEL_SETTINGS(BASIN_SETTING_ENTRY)
         BASIN_NODE_OWN_SETTINGS(BASIN_SETTING_ENTRY) BASIN_NODE_PACE_SETTINGS(BASIN_SETTING_ENTRY)

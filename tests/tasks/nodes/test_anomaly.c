@@ -174,15 +174,6 @@ TEST(a_file_that_lacks_weights_is_refused) {
     basin_nodes_close(model);
 }
 
-/* Networks over rows of the trees' table went: models that were trained without them are read. */
-TEST(files_with_networks_over_rows_are_refused) {
-    basin_nodes_settings s = fraud_settings();
-    const basin_setting_entry *table = basin_anomaly_task.table;
-    assert_ok(basin_settings_parse(&s, table, "{\"tabular\": 0}", false, "f", &failure));
-    assert_failure(basin_settings_parse(&s, table, "{\"tabular\": 2}", false, "f", &failure),
-                   BASIN_UNSUPPORTED, "f: configuration: tabular 2 is no longer supported");
-}
-
 /* What the default leaves open is settled in the detector. */
 TEST(small_graphs_get_more_members) {
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(120, 8, 1, false));

@@ -2,6 +2,7 @@
  * streamed, and explaining fail one by one; an error each time, and nothing leaks. */
 #include "support/alloc_fail.h"
 #include "support/folder.h"
+#include "tasks/common/digest.h"
 #include "tasks/nodes/fraud.h"
 
 enum { NODES = 24 };
@@ -133,6 +134,25 @@ TEST(reading) {
     scene_train(&s);
     assert_ok(basin_nodes_write(s.path, s.model, &failure));
     assert_true(alloc_fail_sweep(read_file, &s) > 20);
+}
+
+/* An Energy Transformer over rows, of a file of an earlier version. */
+static basin_status use_rows(void *context) {
+    const float x[2 * 4] = {0, 1, 2, 3, 1, 2, 0, 1};
+    float value[2 * 5];
+    double logit[2];
+    basin_trees *trees;
+    basin_status status = basin_trees_load(&trees, context, "trees0.", NULL);
+    if (!status) status = basin_trees_predict(logit, trees, x, 2, 4, NULL);
+    if (!status) status = basin_trees_shapley(value, trees, x, 2, 4, NULL);
+    basin_trees_free(trees);
+    return status;
+}
+
+TEST(networks_of_rows) {
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle;
+    assert_ok(basin_model_read(&bundle, BASIN_SOURCE "/tests/files/rows.safetensors", &failure));
+    assert_true(alloc_fail_sample(use_rows, bundle, 40) > 100);
 }
 
 static basin_status explain(void *context) {

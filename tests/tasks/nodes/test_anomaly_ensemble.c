@@ -5,6 +5,7 @@
 
 #include "base/bundle.h"
 #include "support/folder.h"
+#include "tasks/common/digest.h"
 #include "tasks/nodes/fraud.h"
 
 static fraud_scene scene_new(int relations) {
@@ -448,6 +449,86 @@ TEST(thresholds_reach_their_goals) {
                        BASIN_BAD_VALUE, wrong[i]);
     }
     basin_nodes_close(model);
+}
+
+/* ---- Energy Transformers over rows, in files of earlier versions ---- */
+
+#define ROWS BASIN_SOURCE "/tests/files/rows.safetensors"
+
+TEST_WITH(networks_of_rows_are_stored_as_they_were, folder_new, folder_remove) {
+    double *p[2];
+    basin_training_options training = fraud_training();
+    basin_network_options options = {0};
+    basin_network *network;
+    basin_nodes_model *model;
+    const char *from[] = {ROWS, folder_path(state, "again.safetensors")};
+    assert_ok(basin_network_open(&network,
+                                 (const char *const[]){BASIN_SOURCE "/tests/files/payments.basin"},
+                                 1, &options, &failure));
+    for (int i = 0; i < 2; i++) {
+        assert_ok(basin_nodes_open(&model, "anomaly", from[i], training.backend, &failure));
+        assert_int_equal(model->ensemble.fits, 2);
+        assert_true(basin_nodes_get_info(model)->share == 1);
+        p[i] = score(model, network, false);
+        if (!i) assert_ok(basin_nodes_write(from[1], model, &failure));
+        basin_nodes_close(model);
+    }
+    assert_memory_equal(p[0], p[1], (size_t)network->nodes * sizeof *p[0]);
+    free(p[0]), free(p[1]);
+    basin_network_close(network);
+    basin_backend_close(training.backend);
+}
+
+static basin_bundle *read_rows(void) {
+    basin_bundle *bundle;
+    assert_ok(basin_model_read(&bundle, ROWS, &failure));
+    return bundle;
+}
+
+TEST(networks_of_rows_say_what_moved_them) {
+    enum { MOST = 32 };
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = read_rows();
+    for (int fit = 0; fit < 2; fit++) {
+        basin_trees *trees;
+        float x[2 * MOST], value[2 * MOST + 2];
+        double logit[2], one, sum = 0;
+        assert_ok(basin_trees_load(&trees, bundle, fit ? "trees1." : "trees0.", &failure));
+        int64_t columns = basin_trees_features(trees);
+        assert_int_equal(columns, fit ? 14 : 4);
+        for (int64_t i = 0; i < 2 * columns; i++) x[i] = (float)(3 * sin((double)(i * i)));
+        assert_ok(basin_trees_predict(logit, trees, x, 2, columns, &failure));
+        assert_ok(basin_trees_predict(&one, trees, x + columns, 1, columns, &failure));
+        assert_float_equal(logit[1], one, 1e-5);
+        assert_ok(basin_trees_shapley(value, trees, x, 2, columns, &failure));
+        for (int64_t i = 0; i < columns; i++) sum += (double)value[columns + 1 + i];
+        assert_true(fabs(sum - (logit[1] - logit[0])) < 0.02 * (1 + fabs(logit[1] - logit[0])));
+        basin_trees_free(trees);
+    }
+}
+
+/* Members, tokens, the first width, then a weight: other ones, and a tensor that is cut. */
+TEST(broken_networks_of_rows_are_refused) {
+    static const struct {
+        int64_t at, cut;
+        float number;
+    } wrong[] = {{0, 0, 0},    {0, 0, 65},   {0, 0, 3},       {1, 0, 1},
+                 {1, 0, 33},   {2, 0, 0.5f}, {2, 0, 1e6f},    {2, 0, 5},
+                 {20, 0, NAN}, {100, 1, 0},  {100, 17006, 0}, {100, 17000, 0}};
+    BASIN_AT_EXIT(free_bundle) basin_bundle *bundle = read_rows();
+    const basin_tensor *whole = basin_bundle_find(bundle, "trees1.net");
+    BASIN_FREE_AT_EXIT float *number = malloc(basin_tensor_bytes(whole));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        BASIN_AT_EXIT(free_bundle) basin_bundle *broken;
+        basin_trees *trees;
+        basin_shape shape = BASIN_SHAPE(basin_shape_count(whole->shape) - wrong[i].cut);
+        memcpy(number, whole->data, basin_tensor_bytes(whole));
+        number[wrong[i].at] = wrong[i].number;
+        assert_ok(basin_bundle_new(&broken, NULL, &failure));
+        assert_ok(basin_bundle_put(broken, "a.net", number, BASIN_F32, shape, &failure));
+        assert_failure(basin_trees_load(&trees, broken, "a.", &failure), BASIN_BAD_FILE,
+                       "a.net is not a network of rows");
+        assert_null(trees);
+    }
 }
 
 /* ---- the rival ---- */

@@ -52,6 +52,7 @@ const basin_trees_spec BASIN_TREES_DEFAULT = {
 
 struct basin_trees {
     handle booster;
+    basin_row_net *net; /* in its place */
 };
 
 /* ---- the library ---- */
@@ -272,11 +273,13 @@ basin_status basin_trees_fit(basin_trees **trees, const basin_trees_data *data,
 void basin_trees_free(basin_trees *trees) {
     if (!trees) return;
     if (trees->booster) xgb.XGBoosterFree(trees->booster);
+    basin_row_net_free(trees->net);
     free(trees);
 }
 
 int64_t basin_trees_features(const basin_trees *trees) {
     uint64_t count = 0;
+    if (trees->net) return basin_row_net_features(trees->net);
     return xgb.XGBoosterGetNumFeature(trees->booster, &count) ? 0 : (int64_t)count;
 }
 
@@ -294,6 +297,7 @@ basin_status basin_trees_predict(double *logit, const basin_trees *trees, const 
     const float *value;
     uint64_t rank;
     if (!rows) return BASIN_OK;
+    if (trees->net) return basin_row_net_predict(logit, trees->net, x, rows, stride, error);
     if (!basin_trees_rounds(trees)) { /* the fit was stopped before its first */
         memset(logit, 0, (size_t)rows * sizeof *logit);
         return BASIN_OK;
@@ -315,6 +319,7 @@ basin_status basin_trees_shapley(float *value, const basin_trees *trees, const f
     BASIN_AT_EXIT(free_matrix) handle matrix = NULL;
     const float *found;
     int64_t features = basin_trees_features(trees);
+    if (trees->net) return basin_row_net_moves(value, trees->net, x, rows, stride, error);
     BASIN_TRY(make_matrix(&matrix, x, rows, features, stride, error));
     BASIN_TRY(ask(&found, trees->booster, matrix, 2, error));
     memcpy(value, found, (size_t)(rows * (features + 1)) * sizeof *value);
@@ -331,6 +336,7 @@ basin_status basin_trees_store(basin_bundle *bundle, const char *prefix, const b
     const char *bytes;
     uint64_t count;
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor copy = {0};
+    if (trees->net) return basin_row_net_store(bundle, prefix, trees->net, error);
     BASIN_TRY(check(
         xgb.XGBoosterSaveModelToBuffer(trees->booster, "{\"format\":\"ubj\"}", &count, &bytes),
         error));
@@ -361,7 +367,8 @@ static basin_status load(basin_trees *trees, const basin_bundle *bundle, const c
 basin_status basin_trees_load(basin_trees **trees, const basin_bundle *bundle, const char *prefix,
                               basin_error *error) {
     BASIN_TRY(BASIN_NEW(trees, 1, "boosted trees", error));
-    basin_status status = load(*trees, bundle, prefix, error);
+    basin_status status = basin_row_net_load(&(*trees)->net, bundle, prefix, error);
+    if (!status && !(*trees)->net) status = load(*trees, bundle, prefix, error);
     if (status) basin_trees_free(*trees), *trees = NULL;
     return status;
 }
