@@ -244,6 +244,7 @@ def test_a_module_of_trees(tmp_path):
     assert module.to("meta")(x.to("meta"))["out"].shape == (5, 2)
 
 
+@pytest.mark.filterwarnings("error:The given NumPy array")  # those of networks are read-only
 def test_a_network_of_layers_as_a_module():
     layers = {"v": basin.ham.Layer("identity", 4), "h": basin.ham.Layer("softmax", 3)}
     network = basin.ham.HAM(layers, {"m": basin.ham.linear()}, [(("v", "h"), "m")])

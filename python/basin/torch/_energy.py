@@ -324,7 +324,7 @@ def _hold(module, name, value, constants):
         module.register_buffer(name, value)
     else:
         if not torch.is_tensor(value):  # NumPy's arrays are doubles, unless somebody cared
-            value = torch.as_tensor(value, dtype=torch.get_default_dtype())
+            value = torch.tensor(value, dtype=torch.get_default_dtype())
         value = value.detach().clone()
         module.register_parameter(name, torch.nn.Parameter(value))
 
