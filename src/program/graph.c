@@ -493,7 +493,7 @@ static void note_limits(basin_record *r, const job *j) {
     if (j->paper)
         basin_record_note(r, "TRAINING score: the graphs it was trained on, as in the published "
                              "notebooks, not unseen graphs");
-    else
+    else if (spread_of(j, TEST).count > 1)
         basin_record_note(r, "population deviation over folds; the 95 %% interval of the mean "
                              "(Student's t) allows for training graphs that folds share");
     if (unranked)

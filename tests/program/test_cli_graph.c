@@ -151,12 +151,11 @@ TEST_WITH(cross_validates, folder_new, folder_remove) {
 
 TEST_WITH(averages_members, folder_new, folder_remove) {
     put_set(state, "set.safetensors", BASIN_GRAPHS_VALUES, false);
-    const program *p =
-        run_ok(state, "graph cv set.safetensors --folds 2 --fold 2 --epochs 1 --members 2 "
-                      "--json " SMALL);
-    cJSON *json = run_json(p);
+#define ONE "graph cv set.safetensors --folds 2 --fold 2 --epochs 1 --members 2 " SMALL
+    cJSON *json = run_json(run_ok(state, ONE " --json"));
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "folds")), 1);
     assert_string_equal(cJSON_GetObjectItem(json, "score")->valuestring, "mean absolute error");
+    assert_null(strstr(run_ok(state, ONE)->out, "population deviation")); /* of one fold, none */
     assert_error(run(state, "graph cv set.safetensors --folds 2 --fold 3 " SMALL), 1,
                  "fold 3 of 2");
 }
