@@ -468,7 +468,7 @@ typedef struct basin_nodes_settings {
 } basin_nodes_settings;
 
 extern const basin_task_settings basin_anomaly_task, basin_node_task;
-/* Of a detector's file, which may have more than what can be trained. */
+/* The settings of a detector's file, with those that no run can train any more. */
 extern const basin_task_settings basin_anomaly_file;
 
 typedef struct basin_nodes_resources {

@@ -24,7 +24,7 @@ struct basin_row_net {
     basin_params params;
     basin_expr pieces, logit, slope; /* [ROWS, F, PIECES] [ROWS] [ROWS, F, PIECES] */
     pthread_mutex_t lock;            /* of */
-    basin_plan *plan[2];             /* of logits; of slopes as well, made when first needed */
+    basin_plan *plan[2];             /* for logits; also for slopes, made when first needed */
 };
 
 /* ---- the model ---- */

@@ -60,8 +60,8 @@ basin_status basin_trees_predict(double *logit /* [rows] */, const basin_trees *
                                  const float *x /* [rows, stride] */, int64_t rows, int64_t stride,
                                  basin_error *error);
 /* Shapley values of each column, from the expectation over the training rows, which is the last
- * column; rows add up to the logits. Of a network integrated gradients from the first row; the last
- * column is 0. */
+ * column; rows add up to the logits. A network has integrated gradients from the first row, and 0
+ * in the last column. */
 basin_status basin_trees_shapley(float *value /* [rows, features + 1] */, const basin_trees *trees,
                                  const float *x /* [rows, stride] */, int64_t rows, int64_t stride,
                                  basin_error *error);
@@ -73,11 +73,11 @@ basin_status basin_trees_load(basin_trees **trees, const basin_bundle *bundle, c
                               basin_error *error);
 
 /* A fit of earlier versions: an Energy Transformer over rows, with pieces of columns in groups as
- * tokens, and members that share all weights but scales and shifts (TabM). All functions above but
- * basin_trees_rounds take it, too, by these, which run one after the other on whatever threads. */
+ * tokens, and members that share all weights but scales and shifts (TabM). The functions above
+ * accept it, except basin_trees_rounds. A network computes for one thread at a time. */
 typedef struct basin_row_net basin_row_net;
 
-/* Of the tensor PREFIXnet; NULL where there is none. */
+/* Reads the tensor PREFIXnet; NULL where there is none. */
 basin_status basin_row_net_load(basin_row_net **net, const basin_bundle *bundle, const char *prefix,
                                 basin_error *error);
 basin_status basin_row_net_store(basin_bundle *bundle, const char *prefix, const basin_row_net *net,
