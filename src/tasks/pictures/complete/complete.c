@@ -43,14 +43,13 @@ static void write_values(filling *f) {
 }
 
 /* Adds the membrane through what is known, or through the errors of a guess. */
-static basin_status add_membrane(float *to, const filling *f, const basin_ties *ties, double spring,
-                                 basin_error *error) {
-    int64_t height = f->hole.box.height, width = f->hole.box.width;
-    BASIN_AT_EXIT(basin_membrane_free) basin_membrane m = {0};
-    BASIN_TRY(basin_membrane_new(&m, height, width, error));
-    m.spring = spring;
-    for (int64_t i = 0; i < height * width; i++) m.free[i] = f->hole.depth[i] > 0;
-    return basin_membrane_add(to, &m, ties, f->result->completed.channels, error);
+static basin_status add_membrane(float *to, const filling *f, basin_ties ties, basin_error *error) {
+    int64_t area = f->hole.box.height * f->hole.box.width;
+    BASIN_SCRATCH_RAW(uint8_t, missing, area, "a completion", error);
+    for (int64_t i = 0; i < area; i++) missing[i] = f->hole.depth[i] > 0;
+    ties.height = f->hole.box.height, ties.width = f->hole.box.width;
+    ties.missing = missing, ties.known = f->value, ties.stride = f->result->completed.channels;
+    return basin_membrane_add(to, &ties, f->result->completed.channels, error);
 }
 
 /* ---- the model ---- */
@@ -138,9 +137,8 @@ static basin_status ask_model(filling *f, basin_error *error) {
             g.weight[k / p->channels] > 0 ? g.sum[k] / g.weight[k / p->channels] : f->value[k];
     double fade = 2 * (double)g.side / (double)g.across;
     double share = f->how->plain || s->holes_apart ? 1 : 0.5;
-    basin_ties ties = {
-        .known = f->value, .guess = g.sum, .weight = g.weight, .stride = p->channels};
-    if (!f->how->plain) BASIN_TRY(add_membrane(g.sum, f, &ties, 1 / (fade * fade), error));
+    basin_ties ties = {.guess = g.sum, .weight = g.weight, .spring = 1 / (fade * fade)};
+    if (!f->how->plain) BASIN_TRY(add_membrane(g.sum, f, ties, error));
     for (int64_t k = 0; k < cells; k++)
         if (f->hole.depth[k / p->channels]) f->value[k] += (float)share * (g.sum[k] - f->value[k]);
     if (!f->how->plain) BASIN_TRY(keep_range(f, error));
@@ -168,8 +166,7 @@ static basin_status begin(filling *f, const basin_picture *picture, int64_t numb
     for (int64_t k = 0; k < area * channels; k++)
         if (!f->hole.depth[k / channels])
             f->value[k] = picture->pixel[place_of(f, k / channels) * channels + k % channels];
-    basin_ties ties = {.known = f->value, .stride = channels};
-    BASIN_TRY(add_membrane(f->value, f, &ties, 0, error));
+    BASIN_TRY(add_membrane(f->value, f, (basin_ties){0}, error));
     write_values(f);
     return BASIN_OK;
 }

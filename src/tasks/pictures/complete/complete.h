@@ -40,36 +40,23 @@ basin_area basin_hole_part(uint8_t *mark /* [box] */, int64_t *stack /* [box] */
 
 /* ---- Smooth surfaces over the pixels of a hole ---- */
 
-/* The surface u over the free pixels that minimises
- *     sum over free neighbours (u_i - u_j)^2 + sum pull_i u_i^2 - 2 toward_i u_i + spring u_i^2
- * where pull counts the fixed neighbours of each pixel, and toward sums their values. */
-typedef struct basin_membrane {
-    int64_t height, width;
-    uint8_t *free;        /* [height, width] */
-    float *pull, *toward; /* [height, width], 0 where not free */
-    float *u;             /* [height, width] the surface, 0 where not free */
-    double spring;
-} basin_membrane;
-
-/* Zeroes; all pixels are not free. */
-basin_status basin_membrane_new(basin_membrane *m, int64_t height, int64_t width,
-                                basin_error *error);
-void basin_membrane_free(basin_membrane *m);
-/* Solved on grids of half the size first: large holes take no more sweeps than small ones. */
-basin_status basin_membrane_solve(basin_membrane *m, basin_error *error);
-
-/* What a membrane is tied to, [height, width, stride]. */
+/* What the surface over missing pixels is tied to; arrays are [height, width, stride]. */
 typedef struct basin_ties {
+    int64_t height, width, stride;
+    const uint8_t *missing; /* [height, width] */
     const float *known;
     /* NULL, or a guess of which the surface is the correction: k - e where there is one for the
      * known pixel (`weight` [height, width] above 0, or NULL), elsewhere k - e of the guess next to
      * it, as if the picture went on without a step. */
     const float *guess, *weight;
-    int64_t stride;
+    double spring;
 } basin_ties;
 
-/* Adds the membrane of each of the first `channels` channels to `to` [height, width, stride]. */
-basin_status basin_membrane_add(float *to, basin_membrane *m, const basin_ties *ties, int channels,
+/* Adds to the missing pixels of the first channels of `to` [height, width, stride] the surface u
+ * that minimises, over pairs of neighbours of which one is missing,
+ *     sum of (u_i - u_j)^2 + spring sum of u_i^2, u_j as tied where j is known
+ * on grids of half the size first: large holes take no more sweeps than small ones. */
+basin_status basin_membrane_add(float *to, const basin_ties *ties, int channels,
                                 basin_error *error);
 
 /* ---- The picture as a memory of itself ---- */

@@ -159,22 +159,27 @@ basin_area basin_hole_part(uint8_t *mark, int64_t *stack, const basin_hole *h, i
  * solution on a grid of half the size. Four free pixels that become one add up their pulls and
  * springs; the two links between neighbours are twice as long, so that they count as one ---- */
 
-basin_status basin_membrane_new(basin_membrane *m, int64_t height, int64_t width,
-                                basin_error *error) {
+typedef struct membrane {
+    int64_t height, width;
+    uint8_t *free;            /* [height, width] */
+    float *pull, *toward, *u; /* fixed neighbours, the sum of their values, the surface; 0 where
+                                 not free */
+    double spring;
+} membrane;
+
+static void membrane_free(membrane *m) { BASIN_FREE(m->free, m->pull, m->toward, m->u); }
+
+/* Zeroes; all pixels are not free. */
+static basin_status membrane_new(membrane *m, int64_t height, int64_t width, basin_error *error) {
     static const char what[] = "a membrane over a hole";
-    *m = (basin_membrane){.height = height, .width = width};
+    *m = (membrane){.height = height, .width = width};
     BASIN_TRY(BASIN_NEW(&m->free, height * width, what, error));
     BASIN_TRY(BASIN_NEW(&m->pull, height * width, what, error));
     BASIN_TRY(BASIN_NEW(&m->toward, height * width, what, error));
     return BASIN_NEW(&m->u, height * width, what, error);
 }
 
-void basin_membrane_free(basin_membrane *m) {
-    BASIN_FREE(m->free, m->pull, m->toward, m->u);
-    *m = (basin_membrane){0};
-}
-
-static void relax(basin_membrane *m, int64_t y, int64_t x, float over) {
+static void relax(membrane *m, int64_t y, int64_t x, float over) {
     int64_t i = y * m->width + x;
     float sum = m->toward[i], weight = m->pull[i] + (float)m->spring;
     if (y > 0 && m->free[i - m->width]) sum += m->u[i - m->width], weight += 1;
@@ -185,14 +190,14 @@ static void relax(basin_membrane *m, int64_t y, int64_t x, float over) {
 }
 
 /* Over-relaxation first, then plain sweeps, which smooth what it leaves. */
-static void sweep(basin_membrane *m) {
+static void sweep(membrane *m) {
     enum { SWEEPS = 40, PLAIN = 8 };
     for (int k = 0; k < SWEEPS; k++)
         for (int64_t i = 0; i < m->height * m->width; i++)
             if (m->free[i]) relax(m, i / m->width, i % m->width, k < SWEEPS - PLAIN ? 1.7F : 1);
 }
 
-static void reduce(basin_membrane *half, const basin_membrane *m) {
+static void reduce(membrane *half, const membrane *m) {
     half->spring = 4 * m->spring;
     for (int64_t i = 0; i < m->height * m->width; i++) {
         int64_t to = i / m->width / 2 * half->width + i % m->width / 2;
@@ -203,13 +208,13 @@ static void reduce(basin_membrane *half, const basin_membrane *m) {
     }
 }
 
-basin_status basin_membrane_solve(basin_membrane *m, basin_error *error) {
+static basin_status solve(membrane *m, basin_error *error) {
     enum { SMALL = 8 };
-    BASIN_AT_EXIT(basin_membrane_free) basin_membrane half = {0};
+    BASIN_AT_EXIT(membrane_free) membrane half = {0};
     if (m->height > SMALL || m->width > SMALL) {
-        BASIN_TRY(basin_membrane_new(&half, (m->height + 1) / 2, (m->width + 1) / 2, error));
+        BASIN_TRY(membrane_new(&half, (m->height + 1) / 2, (m->width + 1) / 2, error));
         reduce(&half, m);
-        BASIN_TRY(basin_membrane_solve(&half, error));
+        BASIN_TRY(solve(&half, error));
         for (int64_t i = 0; i < m->height * m->width; i++)
             if (m->free[i]) m->u[i] = half.u[i / m->width / 2 * half.width + i % m->width / 2];
     }
@@ -224,24 +229,26 @@ static float tie(const basin_ties *t, int64_t o, int64_t i, int c) {
     return value - t->guess[(!t->weight || t->weight[o] > 0 ? o : i) * t->stride + c];
 }
 
-basin_status basin_membrane_add(float *to, basin_membrane *m, const basin_ties *t, int channels,
-                                basin_error *error) {
+basin_status basin_membrane_add(float *to, const basin_ties *t, int channels, basin_error *error) {
     static const int down[] = {-1, 1, 0, 0}, right[] = {0, 0, -1, 1};
+    int64_t area = t->height * t->width;
+    BASIN_AT_EXIT(membrane_free) membrane m = {0};
+    BASIN_TRY(membrane_new(&m, t->height, t->width, error));
+    memcpy(m.free, t->missing, (size_t)area);
+    m.spring = t->spring;
     for (int c = 0; c < channels; c++) {
-        for (int64_t i = 0; i < m->height * m->width; i++) {
-            m->pull[i] = m->toward[i] = m->u[i] = 0;
-            if (!m->free[i]) continue;
-            for (int k = 0; k < 4; k++) {
-                int64_t y = i / m->width + down[k], x = i % m->width + right[k];
-                int64_t o = y * m->width + x;
-                if (y < 0 || x < 0 || y >= m->height || x >= m->width || m->free[o]) continue;
-                m->pull[i] += 1;
-                m->toward[i] += tie(t, o, i, c);
+        for (int64_t i = 0; i < area; i++) {
+            m.pull[i] = m.toward[i] = m.u[i] = 0;
+            for (int k = 0; k < 4 && m.free[i]; k++) {
+                int64_t y = i / m.width + down[k], x = i % m.width + right[k], o = y * m.width + x;
+                if (y < 0 || x < 0 || y >= m.height || x >= m.width || m.free[o]) continue;
+                m.pull[i] += 1;
+                m.toward[i] += tie(t, o, i, c);
             }
         }
-        BASIN_TRY(basin_membrane_solve(m, error));
-        for (int64_t i = 0; i < m->height * m->width; i++)
-            if (m->free[i]) to[i * t->stride + c] += m->u[i];
+        BASIN_TRY(solve(&m, error));
+        for (int64_t i = 0; i < area; i++)
+            if (m.free[i]) to[i * t->stride + c] += m.u[i];
     }
     return BASIN_OK;
 }

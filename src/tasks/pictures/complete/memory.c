@@ -38,24 +38,19 @@ typedef struct grid {
     int64_t targets, sources;
 } grid;
 
-static void grid_free(grid *g) {
-    BASIN_FREE(g->colour, g->feature, g->depth, g->missing, g->stored, g->at, g->apart, g->weight,
-               g->target, g->source);
-    *g = (grid){0};
-}
+static void grid_free(grid *g) { BASIN_FREE(g->colour, g->missing, g->at); }
 
 static basin_status grid_new(grid *g, int64_t height, int64_t width, basin_error *error) {
     int64_t n = height * width;
-    float **array[] = {&g->colour, &g->feature, &g->depth, &g->apart, &g->weight};
-    const int64_t depth[] = {LANES, FEATURES, 1, 1, 1};
     *g = (grid){.height = height, .width = width};
-    for (int i = 0; i < 5; i++) BASIN_TRY(BASIN_NEW(array[i], n * depth[i], what, error));
-    BASIN_TRY(BASIN_NEW(&g->missing, n, what, error));
-    BASIN_TRY(BASIN_NEW(&g->stored, n, what, error));
-    BASIN_TRY(BASIN_NEW_RAW(&g->at, n, what, error));
-    BASIN_TRY(BASIN_NEW_RAW(&g->target, n, what, error));
+    BASIN_TRY(BASIN_NEW(&g->colour, n * (LANES + FEATURES + 3), what, error));
+    BASIN_TRY(BASIN_NEW(&g->missing, 2 * n, what, error));
+    BASIN_TRY(BASIN_NEW_RAW(&g->at, 3 * n, what, error));
+    g->feature = g->colour + n * LANES, g->depth = g->feature + n * FEATURES;
+    g->apart = g->depth + n, g->weight = g->apart + n, g->stored = g->missing + n;
+    g->target = g->at + n, g->source = g->target + n;
     for (int64_t i = 0; i < n; i++) g->at[i] = -1;
-    return BASIN_NEW_RAW(&g->source, n, what, error);
+    return BASIN_OK;
 }
 
 /* ---- features ---- */
@@ -85,19 +80,10 @@ static basin_status box_mean(grid *g, int64_t f, const uint8_t *counts, basin_er
     return BASIN_OK;
 }
 
-/* A membrane over the hole. */
-static basin_status membrane_new(basin_membrane *m, const grid *g, basin_error *error) {
-    BASIN_TRY(basin_membrane_new(m, g->height, g->width, error));
-    memcpy(m->free, g->missing, (size_t)(g->height * g->width));
-    return BASIN_OK;
-}
-
 /* Roughness of what is known, and from the rim on into the hole. */
 static basin_status find_texture(grid *g, int64_t t, basin_error *error) {
     const float weight = 3;
     int64_t n = g->height * g->width, step = t ? g->width : 1;
-    BASIN_AT_EXIT(basin_membrane_free) basin_membrane m = {0};
-    BASIN_TRY(membrane_new(&m, g, error));
     BASIN_SCRATCH(uint8_t, counts, n, what, error);
     float *f = g->feature + TEXTURE + t;
     for (int64_t i = 0; i < n; i++) {
@@ -110,8 +96,8 @@ static basin_status find_texture(grid *g, int64_t t, basin_error *error) {
     BASIN_TRY(box_mean(g, TEXTURE + t, counts, error));
     for (int64_t i = 0; i < n; i++)
         if (g->missing[i]) f[i * FEATURES] = 0;
-    basin_ties ties = {.known = f, .stride = FEATURES};
-    return basin_membrane_add(f, &m, &ties, 1, error);
+    const basin_ties ties = {g->height, g->width, FEATURES, g->missing, .known = f};
+    return basin_membrane_add(f, &ties, 1, error);
 }
 
 static basin_status find_features(grid *g, basin_error *error) {
@@ -376,8 +362,6 @@ static basin_status finish(grid *g, basin_error *error) {
     int64_t n = g->height * g->width;
     BASIN_SCRATCH_RAW(float, taken, n *LANES, what, error);
     BASIN_SCRATCH(float, best, n, what, error);
-    BASIN_AT_EXIT(basin_membrane_free) basin_membrane m = {0};
-    BASIN_TRY(membrane_new(&m, g, error));
     memcpy(taken, g->colour, (size_t)(n * LANES) * sizeof *taken);
     take_whole(taken, g, best);
     for (int64_t i = 0; i < n * LANES; i++) {
@@ -387,9 +371,14 @@ static basin_status finish(grid *g, basin_error *error) {
         else
             taken[i] = g->colour[i] - change;
     }
-    m.spring = 1 / (length * length);
-    basin_ties ties = {.known = g->colour, .guess = taken, .stride = LANES};
-    return basin_membrane_add(g->colour, &m, &ties, 3, error);
+    const basin_ties ties = {g->height,
+                             g->width,
+                             LANES,
+                             g->missing,
+                             .known = g->colour,
+                             .guess = taken,
+                             .spring = 1 / (length * length)};
+    return basin_membrane_add(g->colour, &ties, 3, error);
 }
 
 /* ---- the descent ---- */
