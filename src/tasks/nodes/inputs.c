@@ -145,8 +145,6 @@ basin_status basin_rows_take(float **to, const float *from, int64_t width,
 
 /* ---- Biases of pairs: columns of edges, scaled by the ranks of training ---- */
 
-enum { FITTED = 200000 }; /* edges that are enough to learn a scale from */
-
 static basin_status fit_edge_scale(basin_scaler *scale, const basin_node_inputs *inputs,
                                    const int64_t *node, int64_t nodes, basin_error *error) {
     const basin_network *n = inputs->network;
@@ -156,7 +154,7 @@ static basin_status fit_edge_scale(basin_scaler *scale, const basin_node_inputs 
         const int64_t *row = n->relation[inputs->node.relation[r]].row;
         for (int64_t i = 0; i < nodes; i++) edges += row[node[i] + 1] - row[node[i]];
     }
-    int64_t step = 1 + edges / FITTED, rows = edges / step + 1;
+    int64_t step = 1 + edges / BASIN_FITTED_EDGES, rows = edges / step + 1;
     BASIN_SCRATCH(float, x, (rows * width), "a scale of edges", error);
     BASIN_SCRATCH_RAW(int64_t, all, rows, "a scale of edges", error);
     for (int r = 0; r < inputs->shape.relations; r++) {
@@ -198,13 +196,17 @@ static void fill_edge(float *x, const filling *f, int64_t edge) {
 
 static void fill_queries(const void *context, int64_t first, int64_t last) {
     const filling *f = context;
+    const basin_relation *r = f->relation;
     int64_t width = basin_facts_width(f->facts);
-    bool added = basin_choice_is(f->inputs->settings->self_loops, "add"); /* these are not edges */
-    for (int64_t q = first; q < last; q++)
+    bool keep = basin_choice_is(f->inputs->settings->self_loops, "keep"); /* others are no edges */
+    for (int64_t q = first; q < last; q++) {
+        int64_t e = r->row[q]; /* pairs have the order of edges */
         for (int64_t p = f->pairs->row[q]; p < f->pairs->row[q + 1]; p++) {
-            int64_t e = basin_relation_find(f->relation, q, f->pairs->key[p]);
-            if (e >= 0 && !(added && f->pairs->key[p] == q)) fill_edge(f->x + p * width, f, e);
+            if (f->pairs->key[p] == q && !keep) continue;
+            while ((r->col[e] == q && !keep) || (e > r->row[q] && r->col[e] == r->col[e - 1])) e++;
+            fill_edge(f->x + p * width, f, e++);
         }
+    }
 }
 
 basin_status basin_edge_facts(float **result, const basin_node_inputs *inputs,

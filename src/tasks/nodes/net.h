@@ -137,6 +137,7 @@ basin_status basin_node_inputs_pairs(basin_pairs *pairs /* [relations] */,
 basin_nodes_net_data basin_node_inputs_data(const basin_node_inputs *inputs,
                                             const basin_pairs *pairs);
 /* The scaled columns of pairs of the inputs' relation `r`; 0 for a pair that is not an edge. */
+enum { BASIN_FITTED_EDGES = 200000 }; /* enough to learn a scale from */
 basin_status basin_edge_facts(float **facts /* [pairs, width]; free it */,
                               const basin_node_inputs *inputs, const basin_network *network, int r,
                               const basin_pairs *pairs, basin_error *error);

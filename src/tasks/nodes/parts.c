@@ -1,5 +1,6 @@
 /* A graph in parts: inputs and training; see net.h. */
 #include "base/info.h"
+#include "base/sort.h"
 #include "base/states.h"
 #include "base/training.h"
 #include "basin/plan.h"
@@ -9,11 +10,6 @@
 
 static basin_status check(const basin_nodes_settings *s, basin_error *error) {
     bool placed = !basin_choice_is(s->position, "none");
-    if (basin_facts_bias(s))
-        return basin_fail(error, BASIN_UNSUPPORTED,
-                          "facts %s with a graph in parts, where edges that lead to other parts "
-                          "have no energy; needs a model with facts features or none",
-                          s->facts);
     if (!placed) return BASIN_OK;
     return basin_fail(error, BASIN_UNSUPPORTED,
                       "position %s is not supported for a partitioned graph; use position none",
@@ -85,6 +81,50 @@ size_t basin_parted_inputs_bytes(const basin_parted_inputs *in) {
     return bytes;
 }
 
+/* Facts of up to `max` edges of a node after their count, evenly taken. */
+static void take_edges(float *row, const basin_node_inputs *in, int r, int64_t node, int64_t max) {
+    const basin_facts *facts = &in->network->facts;
+    const basin_relation *relation = &in->network->relation[in->node.relation[r]];
+    int64_t first = relation->row[node], degree = relation->row[node + 1] - first;
+    int64_t count = basin_int_min(degree, max);
+    *row++ = (float)count;
+    for (int64_t i = 0; i < count; i++, row += basin_facts_width(facts))
+        basin_facts_columns(row, facts,
+                            relation->fact + (first + i * degree / count) * facts->count);
+}
+
+/* One scale of edges of training nodes on every rank; so many of each that there are enough. */
+static basin_status fit_edges(basin_scaler *scale, const basin_parted_inputs *in,
+                              const uint8_t *chosen, int64_t nodes, basin_error *error) {
+    static const char what[] = "a scale of edges";
+    const basin_parts *p = in->parts;
+    int R = in->shape.relations;
+    int64_t width = in->shape.facts, max = 1 + BASIN_FITTED_EDGES / nodes / R, kept = 0;
+    int64_t stride = 1 + max * width;
+    BASIN_SCRATCH(float, own, nodes *stride, what, error);
+    BASIN_SCRATCH(float, all, R *nodes *stride, what, error);
+    BASIN_SCRATCH_RAW(int64_t, row, R * nodes * max, what, error);
+    for (int r = 0; r < R; r++) {
+        float *to = own, *of = all + r * nodes * stride;
+        for (int64_t k = 0; k < p->count; k++)
+            for (int64_t i = 0; i < p->part[k]->network->nodes; i++)
+                if (chosen[p->part[k]->network->origin[i]])
+                    take_edges(to, &in->part[k], r, i, max), to += stride;
+        BASIN_TRY(basin_parts_gather_packed(of, in->parts, own, chosen, (size_t)stride * sizeof *of,
+                                            error));
+        for (int64_t i = 0; i < nodes; i++) {
+            int64_t count = (int64_t)of[i * stride];
+            for (int64_t e = 0; e < count; e++, kept++) {
+                memmove(all + kept * width, of + i * stride + 1 + e * width,
+                        (size_t)width * sizeof *all);
+                row[kept] = kept;
+            }
+        }
+    }
+    if (!kept) row[kept++] = 0; /* training nodes without edges: a count of 0 */
+    return basin_scaler_fit(scale, BASIN_SCALE_QUANTILE, all, width, row, kept, error);
+}
+
 /* With parts, every rank fits the same scale, on the rows of all training nodes. */
 basin_status basin_parted_inputs_fit(basin_scaler *scale, basin_scaler *edge_scale,
                                      const basin_parted_inputs *in, const int64_t *node,
@@ -102,7 +142,8 @@ basin_status basin_parted_inputs_fit(basin_scaler *scale, basin_scaler *edge_sca
     BASIN_TRY(
         basin_parts_gather(raw, p, mine, chosen, (size_t)train.node.own * sizeof *raw, error));
     train.raw = raw;
-    return basin_node_inputs_fit(scale, edge_scale, &train, all, nodes, error);
+    BASIN_TRY(basin_node_inputs_fit(scale, NULL, &train, all, nodes, error));
+    return in->shape.facts ? fit_edges(edge_scale, in, chosen, nodes, error) : BASIN_OK;
 }
 
 basin_status basin_parted_inputs_scale(basin_parted_inputs *in, const basin_scaler *scale,
@@ -116,7 +157,7 @@ basin_status basin_parted_inputs_scale(basin_parted_inputs *in, const basin_scal
     }
     basin_status status = BASIN_OK;
     for (int64_t k = 0; k < p->count && !status; k++)
-        status = basin_node_inputs_scale_rows(&in->part[k], scale, NULL, error);
+        status = basin_node_inputs_scale_rows(&in->part[k], scale, edge_scale, error);
     BASIN_TRY(basin_ranks_agree(p->ranks, status, error));
     in->shape.columns = in->whole->shape.columns = first->stride;
     for (int64_t b = 1; b <= first->means; b++) {

@@ -403,12 +403,11 @@ static void print_cuts(training_session *t) {
 
 /* ---- settings ---- */
 
-/* Both uses of what edges carry, where they carry something; among the features of a graph in
- * parts. */
+/* Both uses of what edges carry, where they carry something. */
 static basin_status settle_facts(basin_nodes_settings *settings, const basin_network *network,
                                  basin_error *error) {
     bool there = network->facts.count;
-    bool pairs = basin_nodes_descends(settings) && settings->attention && !network->parts;
+    bool pairs = basin_nodes_descends(settings) && settings->attention;
     if (basin_choice_is(settings->facts, "auto"))
         settings->facts = !there ? "none" : pairs ? "both" : "features";
     if (there || basin_choice_is(settings->facts, "none")) return BASIN_OK;

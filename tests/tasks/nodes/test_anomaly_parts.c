@@ -31,16 +31,38 @@ static void assert_near(const double *a, const double *b, double tolerance) {
             fail_msg("node %d: %.9g, expected %.9g", i, a[i], b[i]);
 }
 
+/* Edges that carry amounts. */
+static basin_network *paid_new(void) {
+    const char *path[] = {"nodes", "edges"};
+    basin_network_options options = {0};
+    basin_network *network;
+    char *text[2];
+    size_t size;
+    FILE *nodes = open_memstream(&text[0], &size), *edges = open_memstream(&text[1], &size);
+    fputs("id,x,label\n", nodes), fputs("src,dst,amount\n", edges);
+    for (int i = 0; i < NODES; i++)
+        fprintf(nodes, "%d,%g,%d\n", i, coin(3, 1, i), coin(3, 2, i) < 0.2);
+    for (int e = 0; e < 4 * NODES; e++)
+        fprintf(edges, "%d,%d,%g\n", e / 4, (int)(coin(3, 3, e) * NODES), 100 * coin(3, 4, e));
+    fclose(nodes), fclose(edges);
+    options.table = &(basin_table_options){.text = (const char *[]){text[0], text[1]}};
+    assert_ok(basin_network_open(&network, path, 2, &options, &failure));
+    free(text[0]), free(text[1]);
+    return network;
+}
+
 /* A model of each kind, trained on the whole graph, scores it in parts. */
 TEST(parts_score_as_the_whole) {
-    for (int kind = 0; kind < 4; kind++) {
-        basin_network *network = fraud_new(NODES, 3, kind == 1 ? 2 : 1, false);
+    for (int kind = 0; kind < 5; kind++) {
+        basin_network *network =
+            kind == 4 ? paid_new() : fraud_new(NODES, 3, kind == 1 ? 2 : 1, false);
         basin_training_options training = fraud_training();
         basin_nodes_settings settings = fraud_settings();
         uint8_t *split = fraud_split(network);
         settings.epochs = 5, settings.blocks = 2;
         if (kind == 1) settings.relations = "max";
         if (kind == 2) settings.steps = 2;
+        if (kind == 4) settings.facts = "both";
         if (kind == 3) settings.self_loops = "add", settings.members = 2;
         basin_nodes_model *model = fraud_train(network, split, &settings, &training);
         double *whole = score(model, network, NULL, false);
@@ -84,9 +106,10 @@ static void assert_weights_near(const basin_nodes_model *a, const basin_nodes_mo
     }
 }
 
-TEST(parts_train_as_the_whole) {
-    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(fraud_new(NODES, 5, 1, false));
+static void train_as_the_whole(basin_network *network, const char *facts) {
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = fraud_scene_of(network);
     basin_training_result whole, apart, given;
+    s.settings.facts = facts;
     s.settings.epochs = 4, s.settings.dropout = 0, s.settings.average = 0;
     s.settings.sampling = "full";
     basin_nodes_model *one = train(&whole, s.network, NULL, s.part, &s.settings, &s.training);
@@ -98,10 +121,15 @@ TEST(parts_train_as_the_whole) {
     assert_weights_near(two, one, 2e-6f);
     assert_weights_near(three, one, 2e-6f);
     assert_int_equal(two->settings.parts, PARTS);
-    assert_int_equal(two->features, FRAUD_FEATURES);
+    assert_int_equal(two->features, network->features);
     assert_non_null(strstr(basin_nodes_get_info(two)->trained_on, "3 parts on 1 rank"));
     basin_nodes_close(one), basin_nodes_close(two), basin_nodes_close(three);
     basin_parts_close(parts);
+}
+
+TEST(parts_train_as_the_whole) {
+    train_as_the_whole(fraud_new(NODES, 5, 1, false), "auto");
+    train_as_the_whole(paid_new(), "both");
 }
 
 /* Another number of parts is another run; the same parts give the same bits. */
