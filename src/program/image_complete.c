@@ -205,13 +205,15 @@ typedef struct job {
 
 /* ---- writing ---- */
 
-/* FOLDER/NAME.what; counts a file that is in its place. */
-static void target(char path[PATH], job *j, const char *name, const char *what) {
+/* FOLDER/NAME.what; counts a file that is in its place, removes what a killed process left. */
+static basin_status target(char path[PATH], job *j, const char *name, const char *what,
+                           basin_error *error) {
     if (j->single)
         snprintf(path, PATH, "%s", j->o->output);
     else
         snprintf(path, PATH, "%s/%s.%s", j->o->output, name, what);
     j->replaced += access(path, F_OK) == 0;
+    return basin_writer_sweep(path, error);
 }
 
 /* A PNG file keeps its depth, its transparency and its profile. */
@@ -252,13 +254,13 @@ static basin_status write_results(job *j, int64_t i, const char *name,
                                   const basin_picture *original, basin_error *error) {
     char path[PATH];
     BASIN_AT_EXIT(basin_picture_free) basin_picture strip = {0};
-    target(path, j, name, "completed.png");
+    BASIN_TRY(target(path, j, name, "completed.png", error));
     BASIN_TRY(write_completed(path, j, i, done, error));
     basin_progress_clear();
     printf("%s\n", path);
     if (j->single) return BASIN_OK;
     BASIN_TRY(draw_strip(&strip, done, original, error));
-    target(path, j, name, "strip.png");
+    BASIN_TRY(target(path, j, name, "strip.png", error));
     BASIN_TRY(basin_picture_write_png(path, &strip, error));
     printf("%s\n", path);
     return BASIN_OK;

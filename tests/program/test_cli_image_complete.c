@@ -68,7 +68,9 @@ TEST(folders_are_completed_whole) {
     assert_null(strstr(p->err, "in/broken.jpg: in/broken.jpg"));
     assert_contains(p->err, "2 pictures completed, 1 skipped");
     assert_true(exists(state, "o1/a.completed.png") && exists(state, "o1/a-2.completed.png"));
+    folder_put(state, "o1/a.completed.png.tmp-1-0", "what Ctrl-C left");
     p = run(state, "image complete m.safetensors in --mask 2,3,6,6 -o o1");
+    assert_false(exists(state, "o1/a.completed.png.tmp-1-0"));
     assert_contains(p->err, "o1: replaced 4 files of the same name");
     p = run_ok(state,
                "image complete m.safetensors shapes:12:5:16x16x3 --mask 2,3,6,6 -o o2 --quiet");
