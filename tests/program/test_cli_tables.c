@@ -124,6 +124,8 @@ TEST(options_go_before_the_model) {
                  "far.csv: line 3: node 'elsewhere' is in no file of nodes, where ids are like");
     assert_error(run(state, "anomaly score m.safetensors day1.csv pay1.csv ./pay1.csv"), 1,
                  "./pay1.csv: is given twice");
+    assert_error(run(state, "anomaly score m.safetensors m.safetensors pay1.csv"), 1,
+                 "m.safetensors: is a model, expected a network");
     const program *p = run_ok(state, "anomaly score m.safetensors day1.csv far.csv --unknown skip");
     assert_contains(p->err, "note: far.csv: edges: 1 left out: an end is in no file of nodes "
                             "('elsewhere')");

@@ -198,6 +198,9 @@ basin_status basin_network_npz_read(basin_network **network, const basin_bundle 
     const basin_tensor *one = x ? x : find_y(bundle);
     BASIN_NETWORK_AT_EXIT basin_network *n = NULL;
     *network = NULL;
+    if (basin_bundle_meta(bundle, "basin.model"))
+        return basin_fail(error, BASIN_BAD_FILE, "%s: is a model, expected a network or tables",
+                          basin_bundle_path(bundle));
     if (!one || one->shape.rank < 1)
         return basin_fail(error, BASIN_BAD_FILE,
                           "%s: neither x [N, F] nor y [N] is there, expected one of them and edges",
