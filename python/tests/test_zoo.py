@@ -423,6 +423,16 @@ def test_one_state_and_wrong_shapes():
             way(numpy.ones((2, 4)))
 
 
+@pytest.mark.filterwarnings("error:invalid value")
+def test_a_verdict_does_not_start_at_the_memories():
+    patterns = numpy.random.default_rng(0).normal(size=(20, 100))
+    memories = zoo.Hopfield(patterns, beta=2.0)
+    far = memories.verdict(draws=2, steps=3)
+    assert far.min_cosine > 1 - 1e-9 and far.difference > 0
+    held = memories.verdict(patterns[:6], steps=3)  # where nothing moves
+    assert (held.answer, held.cosine, held.difference) == ("always", 1.0, 0.0)
+
+
 def test_the_golden_files_are_those_of_the_oracle():
     oracle = ROOT.parent / "shared/oracle/golden_zoo"
     if not oracle.exists():

@@ -261,7 +261,7 @@ class Model:
         """Measures whether the published update is the gradient of the stated energy and goes down
         it, and whether it is a gradient at all, from x or from `draws` draws of N(0, 1), in
         double."""
-        rng = numpy.random.default_rng(seed)
+        rng = numpy.random.default_rng((seed, 1))  # not those that made the memories
         found, skews = [], []
         for _ in range(1 if x is not None else draws):
             start = rng.normal(size=self._shape()) if x is None else numpy.asarray(x, dtype="f8")
@@ -315,9 +315,9 @@ class Model:
         move = self._apply("unroll", x, "ref", steps=1, alpha=tiny) - x
         down = self._exact()._apply("downwards", x, "ref")
         large, small = numpy.linalg.norm(move), numpy.linalg.norm(down)
-        cosine = (move * down).sum() / (large * small)
+        cosine = (move * down).sum() / (large * small) if large * small else float(large == small)
         pace = tiny * float(self._arrays[self._pace]) if self._pace else tiny
-        difference = numpy.linalg.norm(move / pace - down) / small
+        difference = numpy.linalg.norm(move / pace - down) / (small or 1)
         first = self.descend(x, steps=steps, backend="ref")
         slow = {"steps": steps, "alpha": 1e-3 * self.alpha, "backend": "ref"}
         again = [self.descend(y, **slow) for y in (x, first.x)]
