@@ -308,3 +308,28 @@ def test_cuda_computes_what_the_cpu_does(name, output):
     batch = jnp.stack([arguments[0], arguments[0] + 1])
     made = jax.vmap(lambda x: f(x, *arguments[1:]))(batch)
     close(made[1], f(batch[1], *arguments[1:]), 1e-5)
+
+
+def test_states_of_several_kinds():
+    @basin.energy(activation={"v": None, "h": "softmax"})
+    def pair(g, w):
+        return numpy.sum(g["v"] ** 2) / 2 - g["v"] @ w @ g["h"]
+
+    def by_hand(v, h, w):
+        for _ in range(3):
+            p = jax.nn.softmax(h)
+            v, h = v - 0.1 * (v - w @ p), h + 0.1 * (v @ w)
+        return {"v": v, "h": h}
+
+    def ours(v, h, w):
+        return bj.function(pair, "descend", steps=3, alpha=0.1)({"v": v, "h": h}, w)
+
+    rng = numpy.random.default_rng(2)
+    v, h, w = (rng.normal(size=s).astype("f4") for s in ((4,), (3,), (4, 3)))
+    many = rng.normal(size=(5, 3)).astype("f4")
+    for f, g in ((ours, by_hand), (jax.hessian(ours), jax.hessian(by_hand))):
+        for name in "vh":
+            numpy.testing.assert_allclose(f(v, h, w)[name], g(v, h, w)[name], rtol=0, atol=1e-5)
+    found, expected = (jax.jit(jax.vmap(f, (None, 0, None)))(v, many, w) for f in (ours, by_hand))
+    for name in "vh":
+        numpy.testing.assert_allclose(found[name], expected[name], rtol=0, atol=1e-5)

@@ -269,6 +269,37 @@ def test_a_network_of_layers_as_a_module():
     assert names(torch.ones(2)).tolist() == [2, 2]
 
 
+def test_states_of_several_kinds():
+    @basin.energy(activation={"v": None, "h": "softmax"})
+    def pair(g, w):
+        return numpy.sum(g["v"] ** 2) / 2 - g["v"] @ w @ g["h"]
+
+    def by_hand(v, h, w):
+        for _ in range(3):
+            p = torch.softmax(h, -1)
+            v, h = v - 0.1 * (v - w @ p), h + 0.1 * (v @ w)
+        return v, h
+
+    def ours(v, h, w):
+        end = bt.unroll(pair, steps=3, alpha=0.1)({"v": v, "h": h}, w=w)
+        return end["v"], end["h"]
+
+    v, h, w = (
+        torch.randn(*s, dtype=torch.float64, requires_grad=True) for s in ((4,), (3,), (4, 3))
+    )
+    torch.testing.assert_close(ours(v, h, w), by_hand(v, h, w), rtol=0, atol=1e-14)
+    assert torch.autograd.gradcheck(ours, (v, h, w))
+    assert torch.autograd.gradgradcheck(ours, (v, h, w))
+    many = torch.randn(5, 3, dtype=torch.float64)  # of one state only
+    found, expected = (torch.func.vmap(f, (None, 0, None))(v, many, w) for f in (ours, by_hand))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+    force = bt.force(pair)({"v": v, "h": h}, w=w)
+    torch.testing.assert_close(force["v"], w @ torch.softmax(h, -1) - v)
+    assert bt.module(pair, {"w": w}, steps=2)({"v": v, "h": h})["h"].shape == (3,)
+    with pytest.raises(basin.BasinError, match="x is a list"):
+        bt.value(pair)([1.0, 2.0])
+
+
 def test_an_energy_of_a_tree():
     @basin.energy(batched=True)
     def memory(g, net):

@@ -245,10 +245,11 @@ class Source:
     def program(self, arguments: str, shapes: Any) -> Program:
         """For arguments by names and structures, and the shapes of their arrays."""
         structures, found = from_text(arguments), [LEAF]
+        tokens = range(len(leaf_names(next(iter(structures.values()), LEAF), "x")))
 
         def build(graph, inputs):
             if self.is_energy:  # whose tokens move
-                inputs = _differentiated(inputs, [0])[1]
+                inputs = _differentiated(inputs, tokens)[1]
             leaves, made = iter(inputs), []
             given = {name: unflatten(tree, leaves) for name, tree in structures.items()}
             found[0] = flatten(self._value(given), made, (), self.others)
@@ -265,11 +266,8 @@ class Source:
         if not self.is_energy:
             return self.what._signature.call(self.what._function, given)
         x = given.pop(self.names[0])
-        if self.output == "descend":
-            return self.what.unroll(x, **self.options, **given)
-        if self.output == "fixed_point":
-            return self.what.fixed_point(x, **self.options, **given)
-        return self.what.force(x, **given) if self.output == "force" else self.what(x, **given)
+        method = {"descend": "unroll", "value": "__call__"}.get(self.output, self.output)
+        return getattr(self.what, method)(x, **self.options, **given)
 
 
 def _called(structures):

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from basin._engine import programs as _programs
 from basin._engine.library import BasinError, ffi, lib
 from basin._engine.plan import Backend
-from basin._engine.trees import unflatten
+from basin._engine.trees import LEAF, parts_of, unflatten
 from basin.energies import Energy
 from basin.functions import Function
 from basin.jax._ops import _capsule
@@ -166,7 +166,7 @@ class Quantity(_programs.Quantity):
 
     def __call__(self, *args: Any, **parameters: Any) -> Any:
         source = self._source
-        if source.is_energy and args:
+        if source.is_energy and args and parts_of(args[0]) is None:
             _array("x", args[0], jnp.float32)
         key, names, leaves = source.flat(args, parameters, (jax.Array,), _registered)
         wide = any(getattr(value, "dtype", None) == jnp.float64 for value in leaves)
@@ -178,12 +178,12 @@ class Quantity(_programs.Quantity):
                     f"{name} of shape {x.shape}, expected known lengths: export one each"
                 )
         program = _programs.find(key, tuple(x.shape for x in operands))
-        made = _call(key, *operands)
-        if not source.is_energy:
-            return unflatten(program.structure, iter(made))
+        made = unflatten(program.structure, iter(_call(key, *operands)))
+        if not source.is_energy or program.structure is not LEAF:
+            return made
         own = getattr(leaves[0], "dtype", dtype)
         narrow = jnp.issubdtype(own, jnp.floating) and jnp.dtype(own).itemsize < 4
-        return made[0].astype(own) if narrow and source.output != "value" else made[0]
+        return made.astype(own) if narrow and source.output != "value" else made
 
 
 def function(energy: Any, output: str = "value", **options: Any) -> Quantity:

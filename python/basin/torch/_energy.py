@@ -218,7 +218,7 @@ class Quantity(_programs.Quantity):
             _define(count, 1)
 
     def __call__(self, *args: Any, **parameters: Any) -> Any:
-        if self._alone and args:
+        if self._alone and args and parts_of(args[0]) is None:
             _check("x", args[0])
         key, names, leaves = self._source.flat(args, parameters, (torch.Tensor,))
         tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
@@ -227,12 +227,12 @@ class Quantity(_programs.Quantity):
         wide = not x.is_cuda and any([y.dtype == torch.float64 for y in tensors])
         own = x.to(torch.float64 if wide else torch.float32)
         operands = [_tensor(name, value, own) for name, value in zip(names, leaves)]
-        if not self._alone:
+        structure, outs = LEAF, 1
+        if not self._alone or "(" in key or len(operands) > len(self._source.names):
             structure, outs = _prepared(key, _shapes(operands))
-            return rebuilt(structure, iter(call(key, operands, outs)))
-        if len(operands) > len(self._source.names):
-            _prepared(key, _shapes(operands))
-        made = call(key, operands)[0]
+        made = rebuilt(structure, iter(call(key, operands, outs)))
+        if not self._alone or structure != LEAF:
+            return made
         narrow = x.is_floating_point() and x.dtype.itemsize < 4
         return made.to(x.dtype) if narrow and self._source.output != "value" else made
 
