@@ -761,6 +761,21 @@ def pair(g, w):
     return numpy.sum(g["v"] ** 2) / 2 - g["v"] @ w @ g["h"]
 
 
+def test_an_activation_of_several_states_may_have_parameters():
+    @basin.energy(activation=lambda x, gain: {"v": x["v"], "h": numpy.tanh(gain * x["h"])})
+    def own(g, w):
+        return numpy.sum(g["v"] ** 2) / 2 - g["v"] @ w @ g["h"]
+
+    x, w = {"v": rng.normal(size=4), "h": rng.normal(size=3)}, rng.normal(size=(4, 3))
+
+    def value(gain):
+        return x["v"] @ x["v"] / 2 - x["v"] @ w @ numpy.tanh(gain * x["h"])
+
+    assert own(x, w, gain=1.5, backend="ref") == pytest.approx(value(1.5), abs=1e-12)
+    slope = own.grad(x, "gain", w=w, gain=1.5, backend="ref")
+    assert slope == pytest.approx((value(1.5 + 1e-6) - value(1.5 - 1e-6)) / 2e-6, abs=1e-8)
+
+
 def test_states_of_several_kinds_descend_together():
     x, w = {"v": rng.normal(size=4), "h": rng.normal(size=3)}, rng.normal(size=(4, 3))
     end = pair.descend(x, w, steps=12, alpha=0.2, trajectory=True, backend="ref")
