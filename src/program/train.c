@@ -51,7 +51,8 @@ static void print(basin_record *r, const void *context) {
     basin_record_fields(r, "model=%s;.finished=%d;parameters=%lld", job->o->training.output,
                         !o->stopped, (long long)o->parameters);
     basin_record_integer(r, job->things, job->count);
-    basin_record_number(r, "total_seconds", "%.0f", basin_clock() - job->began);
+    basin_record_number(r, o->resumed ? "total_seconds|seconds since resumed" : "total_seconds",
+                        "%.0f", basin_clock() - job->began);
     basin_record_struct(r, outcome_fields, o);
     if (job->task->print) job->task->print(r, job);
     if (job->task->validates) put_validation(r, &o->best);
