@@ -68,7 +68,7 @@ struct basin_connection {
     atomic_bool closed; /* by us */
     bool waiting;       /* for a head, so that it may be closed; for the first one: */
     bool fresh;
-    bool crowded; /* beyond --connections: for /health */
+    bool crowded; /* more than --connections have requests: for /health */
     double since; /* when that began, or a body, or an answer */
     char local[INET6_ADDRSTRLEN];
 };
@@ -189,12 +189,16 @@ static void *take_line(void *its, const char *uri, void *connection) {
     return NULL;
 }
 
-/* Its head is whole; false: the connection was closed meanwhile. */
+/* Its head is whole; false: the connection was closed meanwhile. Those that wait for a head do not
+ * keep others out. */
 static bool begin_request(basin_connection *c) {
     basin_server *s = c->server;
+    long long begun = 0;
     pthread_mutex_lock(&s->listing);
     bool here = !c->closed;
     c->waiting = false;
+    for (basin_connection *o = s->first; o; o = o->next) begun += !o->waiting;
+    c->crowded = begun > s->o->connections;
     pthread_mutex_unlock(&s->listing);
     c->since = basin_clock();
     return here;
@@ -299,14 +303,13 @@ static void print_local(char text[INET6_ADDRSTRLEN], int fd) {
 
 /* NULL where there are too many, or no memory. */
 static basin_connection *connection_new(basin_server *s, int fd) {
-    long long count = ++s->meters.connections, max = s->o->connections;
-    basin_connection *c = count <= max + SPARE ? malloc(sizeof *c) : NULL;
+    long long count = ++s->meters.connections;
+    basin_connection *c = count <= s->o->connections + SPARE ? malloc(sizeof *c) : NULL;
     if (!c) return NULL;
     *c = (basin_connection){.server = s,
                             .fd = fd,
                             .waiting = true,
                             .fresh = true,
-                            .crowded = count > max,
                             .since = basin_clock(),
                             .place = &s->first};
     print_local(c->local, fd);
@@ -405,8 +408,9 @@ static void refuse(basin_server *s, int fd) {
     (void)!recv(fd, dropped, sizeof dropped, MSG_DONTWAIT);
 }
 
-/* Some more than --connections are taken, for /health. When they are in use, those that only wait
- * make room: at first slow ones, then any; on a busy machine their threads need time to end. */
+/* Some more than --connections are taken, as many of them may only wait. When they are in use,
+ * those that only wait make room: at first slow ones, then any; on a busy machine their threads
+ * need time to end. */
 static void open_connection(basin_server *s, int fd) {
     enum { MILLISECONDS = 500 };
     pthread_t thread;
