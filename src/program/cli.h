@@ -407,7 +407,7 @@ typedef struct basin_train_job {
     int64_t count;      /* how many */
     void *model, *more; /* the task's own */
     double began;       /* when the command did, by the clock */
-    char *record;       /* basin_command_record; of rank 0 */
+    char *record;       /* basin_command_record; rank 0 has it */
 } basin_train_job;
 
 struct basin_train_task {

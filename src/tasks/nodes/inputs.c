@@ -198,7 +198,7 @@ static void fill_queries(const void *context, int64_t first, int64_t last) {
     const filling *f = context;
     const basin_relation *r = f->relation;
     int64_t width = basin_facts_width(f->facts);
-    bool keep = basin_choice_is(f->inputs->settings->self_loops, "keep"); /* others are no edges */
+    bool keep = basin_choice_is(f->inputs->settings->self_loops, "keep"); /* or left out */
     for (int64_t q = first; q < last; q++) {
         int64_t e = r->row[q]; /* pairs have the order of edges */
         for (int64_t p = f->pairs->row[q]; p < f->pairs->row[q + 1]; p++) {
