@@ -451,8 +451,7 @@ static basin_status guess_hole(float *patches, const float *replaced) {
     int64_t tokens = s.dim[1], values = s.dim[2], C = picture.channels;
     int64_t across = llround(sqrt((double)tokens)), side = llround(sqrt((double)(values / C)));
     int64_t width = across * side;
-    BASIN_AT_EXIT(basin_membrane_free) basin_membrane m = {0};
-    BASIN_TRY(basin_membrane_new(&m, width, width, &error));
+    BASIN_SCRATCH(uint8_t, missing, width * width, "a picture", &error);
     BASIN_SCRATCH(float, known, width *width *C, "a picture", &error);
     for (int pass = 0; pass < 2; pass++) {
         for (int64_t i = 0; i < tokens * values; i++) {
@@ -460,10 +459,11 @@ static basin_status guess_hole(float *patches, const float *replaced) {
             int64_t at = (n / across * side + k / side) * width + n % across * side + k % side;
             if (replaced[n] == 0) known[at * C + c] = patches[i];
             if (replaced[n] > 0 && pass) patches[i] = known[at * C + c];
-            m.free[at] = replaced[n] > 0;
+            missing[at] = replaced[n] > 0;
         }
-        basin_ties ties = {.known = known, .stride = C};
-        if (!pass) BASIN_TRY(basin_membrane_add(known, &m, &ties, (int)C, &error));
+        basin_ties ties = {
+            .height = width, .width = width, .stride = C, .missing = missing, .known = known};
+        if (!pass) BASIN_TRY(basin_membrane_add(known, &ties, (int)C, &error));
     }
     return BASIN_OK;
 }
