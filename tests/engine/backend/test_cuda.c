@@ -6,13 +6,9 @@
 #include "basin/expr.h"
 #include "basin/plan.h"
 #include "engine/backend/operations.h"
+#include "support/cuda.h"
 
-static basin_backend *cuda; /* one for all tests: it keeps what it compiled */
-
-static basin_backend *open_cuda(int round) {
-    (void)round;
-    return cuda;
-}
+static basin_backend *open_cuda(int round) { return (void)round, cuda; }
 static void keep_open(basin_backend *backend) { (void)backend; }
 
 /* ---- epilogues that the product computes itself ---- */
@@ -365,26 +361,25 @@ TEST(copies) {
 
 /* x <- x + in, many times without reading in between: each run must see its own input. */
 TEST(queued_runs) {
-    basin_error error = {0};
     BASIN_AT_EXIT(free_graph) basin_graph *graph = basin_graph_new();
     basin_store *store;
     basin_plan *plan;
     basin_shape shape = BASIN_SHAPE(1000, 700); /* more than a small copy */
     basin_expr in = basin_input(graph, "in", shape), x = basin_state(graph, "x", shape);
     basin_update update = {x, basin_add(basin_mul(x, basin_scalar(graph, 0.5)), in)};
-    assert_int_equal(basin_store_new(&store, cuda, &error), BASIN_OK);
+    assert_ok(basin_store_new(&store, cuda, &failure));
     basin_plan_spec spec = {.update = &update, .updates = 1, .output = &in, .outputs = 1};
-    if (basin_plan_new(&plan, store, &spec, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_plan_new(&plan, store, &spec, &failure));
     basin_tensor tensor, result;
-    assert_int_equal(basin_tensor_new(&tensor, BASIN_F32, shape, &error), BASIN_OK);
+    assert_ok(basin_tensor_new(&tensor, BASIN_F32, shape, &failure));
     float *number = tensor.data, wanted[3] = {0};
     for (int run = 0; run < 9; run++) {
         for (int64_t i = 0; i < 700000; i++) number[i] = (float)(i % 3 + run);
-        assert_int_equal(basin_plan_write(plan, in, &tensor, &error), BASIN_OK);
-        if (basin_plan_run(plan, &error)) fail_msg("%s", error.text);
+        assert_ok(basin_plan_write(plan, in, &tensor, &failure));
+        assert_ok(basin_plan_run(plan, &failure));
         for (int i = 0; i < 3; i++) wanted[i] = wanted[i] * 0.5f + (float)(i + run);
     }
-    if (basin_store_get(&result, store, "x", &error)) fail_msg("%s", error.text);
+    assert_ok(basin_store_get(&result, store, "x", &failure));
     for (int64_t i = 0; i < 700000; i++)
         if (((float *)result.data)[i] != wanted[i % 3])
             fail_msg("element %lld is %g, expected %g", (long long)i, ((float *)result.data)[i],
@@ -395,7 +390,6 @@ TEST(queued_runs) {
 }
 
 TEST(too_large_plan_says_so) {
-    basin_error error = {0};
     BASIN_AT_EXIT(free_graph) basin_graph *graph = basin_graph_new();
     basin_store *store;
     basin_plan *plan;
@@ -403,9 +397,8 @@ TEST(too_large_plan_says_so) {
     basin_expr out =
         basin_softmax(basin_add(in, basin_input(graph, "row", BASIN_SHAPE(1 << 19))), -1);
     basin_plan_spec spec = {.output = &out, .outputs = 1};
-    assert_int_equal(basin_store_new(&store, cuda, &error), BASIN_OK);
-    assert_int_equal(basin_plan_new(&plan, store, &spec, &error), BASIN_NO_MEMORY);
-    assert_non_null(strstr(error.text, "smaller batch"));
+    assert_ok(basin_store_new(&store, cuda, &failure));
+    assert_failure(basin_plan_new(&plan, store, &spec, &failure), BASIN_NO_MEMORY, "smaller batch");
     basin_store_free(store);
 }
 
@@ -425,16 +418,10 @@ TEST(opens_a_device_by_number) {
 }
 
 int main(void) {
-    basin_error error;
-    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
-        printf("no CUDA device: skipped (%s)\n", error.text);
-        return 77;
-    }
+    cuda_open();
     duel_rival.open = open_cuda;
     duel_rival.close = keep_open;
     duel_rival.rounds = 2;
     duel_rival.gather = true;
-    int failures = tests_run(NULL, NULL);
-    basin_backend_close(cuda);
-    return failures;
+    return cuda_close(tests_run(NULL, NULL));
 }

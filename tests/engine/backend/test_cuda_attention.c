@@ -8,8 +8,7 @@
 #include "engine/backend/attention_problem.h"
 
 #include "engine/backend/kernel.h"
-
-static basin_backend *cuda;
+#include "support/cuda.h"
 
 /* ---- one call, its operands in blocks of their own ---- */
 
@@ -797,12 +796,6 @@ TEST(test_pairs) {
 }
 
 int main(void) {
-    basin_error error;
-    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error) != BASIN_OK) {
-        printf("%s: skipped\n", error.text);
-        return 77; /* CTest's "skipped" */
-    }
-    int failed = tests_run(NULL, NULL);
-    basin_backend_close(cuda);
-    return failed;
+    cuda_open();
+    return cuda_close(tests_run(NULL, NULL));
 }

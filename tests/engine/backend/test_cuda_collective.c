@@ -2,9 +2,8 @@
  * the host's, and messages by NCCL, as one process alone sends them to itself. Skipped where there
  * is no device; the messages alone where NCCL is absent. */
 #include "engine/backend/device.h"
-#include "support/test.h"
+#include "support/cuda.h"
 
-static basin_backend *cuda;
 static const basin_collective *table;
 
 enum { COUNT = 100003 }; /* fills no block of threads */
@@ -71,13 +70,7 @@ TEST(nccl_brings_messages) {
 }
 
 int main(void) {
-    basin_error error;
-    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
-        printf("skipped: %s\n", error.text);
-        return 77;
-    }
+    cuda_open();
     table = basin_backend_collective(cuda);
-    int failed = table ? tests_run(NULL, NULL) : 1;
-    basin_backend_close(cuda);
-    return failed;
+    return cuda_close(table ? tests_run(NULL, NULL) : 1);
 }

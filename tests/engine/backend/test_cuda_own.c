@@ -7,9 +7,8 @@
 #include <string.h>
 
 #include "engine/backend/kernel.h"
+#include "support/cuda.h"
 #include "support/lab.h"
-
-static basin_backend *cuda;
 
 /* ---- the operations ---- */
 
@@ -107,20 +106,16 @@ static void compute(basin_tensor *value, check *c, const outputs *o, basin_backe
 }
 
 static void set_storage(basin_backend *backend, basin_dtype dtype) {
-    basin_error error = {0};
-    if (basin_backend_configure(backend, &(basin_compute){.storage = dtype, .narrow_min = 1},
-                                &error))
-        fail_msg("%s", error.text);
+    assert_ok(basin_backend_configure(backend, &(basin_compute){.storage = dtype, .narrow_min = 1},
+                                      &failure));
 }
 
 /* All inputs of the check are written, so the outputs must need each of them. */
 static void compare(check *c, const outputs *o, basin_dtype storage, double tolerance) {
-    basin_error error = {0};
     basin_backend *ref;
     basin_tensor wanted[OUTPUTS], found[OUTPUTS];
     if (basin_graph_error(c->graph)) fail_msg("%s", basin_graph_error(c->graph)->text);
-    assert_int_equal(basin_backend_open(&ref, &(basin_compute){.backend = "ref"}, &error),
-                     BASIN_OK);
+    assert_ok(basin_backend_open(&ref, &(basin_compute){.backend = "ref"}, &failure));
     set_storage(ref, storage == BASIN_F32 ? BASIN_F64 : storage);
     set_storage(cuda, storage);
     compute(wanted, c, o, ref);
@@ -238,21 +233,20 @@ TEST(names_are_no_identity) {
 /* What an update writes may come of such an operation. */
 TEST(into_a_state) {
     basin_engine e;
-    basin_error error = {0};
     double number[] = {0.5, -1, 2}, wanted[] = {0.5, -1, 2};
-    assert_int_equal(basin_engine_open(&e, &(basin_compute){.backend = "cuda"}, &error), BASIN_OK);
+    assert_ok(basin_engine_open(&e, &(basin_compute){.backend = "cuda"}, &failure));
     basin_expr s = basin_state(e.graph, "s", BASIN_SHAPE(3));
     basin_update update = {s, basin_custom_apply(&softsign, &s)};
     basin_plan *plan;
     basin_tensor result, tensor = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(3));
-    assert_int_equal(basin_store_write(e.store, "s", &tensor, &error), BASIN_OK);
+    assert_ok(basin_store_write(e.store, "s", &tensor, &failure));
     basin_plan_spec spec = {.update = &update, .updates = 1};
-    if (basin_plan_new(&plan, e.store, &spec, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_plan_new(&plan, e.store, &spec, &failure));
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(basin_plan_run(plan, &error), BASIN_OK);
+        assert_ok(basin_plan_run(plan, &failure));
         for (int k = 0; k < 3; k++) wanted[k] = wanted[k] / (1 + fabs(wanted[k]));
     }
-    assert_int_equal(basin_store_get(&result, e.store, "s", &error), BASIN_OK);
+    assert_ok(basin_store_get(&result, e.store, "s", &failure));
     for (int k = 0; k < 3; k++) assert_true(fabs(basin_tensor_at(&result, k) - wanted[k]) < 1e-6);
     basin_tensor_free(&result);
     basin_plan_free(plan);
@@ -268,7 +262,7 @@ static void assert_refused(const char *source, basin_status wanted, const char *
     basin_custom_op own = {.name = "mine", .operands = 1, .value = plus_one, .cuda = source};
     c = check_new();
     basin_expr x = check_input(&c, "x", BASIN_SHAPE(3), 0, 1), y = basin_custom_apply(&own, &x);
-    assert_int_equal(basin_store_new(&store, cuda, &error), BASIN_OK);
+    assert_ok(basin_store_new(&store, cuda, &failure));
     basin_plan_spec spec = {.output = &y, .outputs = 1};
     assert_int_equal(basin_plan_new(&plan, store, &spec, &error), wanted);
     printf("%s\n", error.text);
@@ -286,12 +280,6 @@ TEST(what_does_not_compile_is_told) {
 }
 
 int main(void) {
-    basin_error error;
-    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
-        printf("no CUDA device: skipped (%s)\n", error.text);
-        return 77;
-    }
-    int failures = tests_run(NULL, NULL);
-    basin_backend_close(cuda);
-    return failures;
+    cuda_open();
+    return cuda_close(tests_run(NULL, NULL));
 }

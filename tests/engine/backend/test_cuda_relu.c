@@ -8,9 +8,7 @@
 
 #include "base/clock.h"
 #include "engine/backend/kernel.h"
-#include "support/test.h"
-
-static basin_backend *cuda;
+#include "support/cuda.h"
 
 typedef struct sizes {
     int64_t m, n, k;
@@ -291,18 +289,10 @@ static void time_all(int64_t m, int64_t n, int64_t k, int64_t stride) {
 }
 
 int main(int argc, char **argv) {
-    basin_error error;
-    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
-        printf("no CUDA device: skipped (%s)\n", error.text);
-        return 77;
-    }
-    int failures = 0;
+    cuda_open();
     int64_t size[4] = {50176, 3072, 768, 4608};
     for (int i = 2; i < argc && i < 6; i++) size[i - 2] = strtoll(argv[i], NULL, 10);
-    if (argc > 1 && strcmp(argv[1], "time") == 0)
-        time_all(size[0], size[1], size[2], size[3] < size[1] ? size[1] : size[3]);
-    else
-        failures = tests_run(NULL, NULL);
-    basin_backend_close(cuda);
-    return failures;
+    if (argc < 2 || strcmp(argv[1], "time")) return cuda_close(tests_run(NULL, NULL));
+    time_all(size[0], size[1], size[2], size[3] < size[1] ? size[1] : size[3]);
+    return cuda_close(0);
 }

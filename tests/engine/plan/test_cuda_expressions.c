@@ -8,10 +8,10 @@
 #include "engine/plan/narrow_descent.h"
 #include "engine/plan/noisy_steps.h"
 #include "engine/plan/random_graphs.h"
+#include "support/cuda.h"
 #include "support/lab.h"
 
 static uint64_t first = 0, count = 60;
-static basin_backend *cuda;
 
 enum { JUDGE, SHAKEN, FAST, AGAIN, SINGLE, VARIANTS };
 
@@ -236,13 +236,7 @@ TEST(test_dropout_in_programs) {
 }
 
 int main(int argc, char **argv) {
-    basin_error error;
     if (argc > 2) first = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
-    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
-        printf("no CUDA device: skipped (%s)\n", error.text);
-        return 77;
-    }
-    int failures = tests_run(NULL, NULL);
-    basin_backend_close(cuda);
-    return failures;
+    cuda_open();
+    return cuda_close(tests_run(NULL, NULL));
 }

@@ -7,11 +7,10 @@
 #include "basin/expr.h"
 #include "basin/plan.h"
 #include "engine/backend/device.h"
-#include "support/test.h"
+#include "support/cuda.h"
 
 enum { THREADS = 6, PROBLEMS = 5, RUNS = 4, ROUNDS = 2, IN = 24, OUT = 40 };
 
-static basin_backend *cuda;
 static float wanted[PROBLEMS][IN * OUT];
 
 static basin_status begin(basin_store *store, basin_error *error) {
@@ -114,14 +113,9 @@ TEST(test_apart) { try_threads(false); }
 
 int main(void) {
     basin_error error = {0};
-    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
-        printf("no CUDA device: skipped (%s)\n", error.text);
-        return 77;
-    }
+    cuda_open();
     basin_status status = BASIN_OK;
     for (int i = 0; i < PROBLEMS && !status; i++) status = solve(wanted[i], cuda, i, &error);
     if (status) fprintf(stderr, "%s\n", error.text);
-    int failures = status ? 1 : tests_run(NULL, NULL);
-    basin_backend_close(cuda);
-    return failures;
+    return cuda_close(status ? 1 : tests_run(NULL, NULL));
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "support/cuda.h"
 #include "tasks/nodes/network/make.h"
 #include "tasks/pictures/image_bench.h"
 
@@ -61,12 +62,6 @@ TEST(a_stopped_run_resumes) {
 }
 
 int main(void) {
-    basin_error error;
-    basin_backend *cuda;
-    if (basin_backend_open(&cuda, &(basin_compute){.backend = "cuda"}, &error)) {
-        printf("no CUDA device: skipped (%s)\n", error.text);
-        return 77;
-    }
-    basin_backend_close(cuda);
-    return tests_run(setup, folder_remove);
+    cuda_open();
+    return cuda_close(tests_run(setup, folder_remove));
 }
