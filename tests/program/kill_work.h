@@ -14,13 +14,4 @@
     "graph train set.safetensors --dim 16 --heads 2 --head-dim 8 --memories 16 --blocks 1 "        \
     "--hidden 8 --walks 4 --edge-walks 2 --threads 1 -q --save-every 0.02 "
 
-static inline int make_set(void **state) {
-    basin_graphset set;
-    if (folder_new(state)) return -1;
-    world_new(&set, BASIN_GRAPHS_CLASSES, 60, 4, NULL);
-    assert_ok(basin_graphset_write(folder_path(state, "set.safetensors"), &set, &failure));
-    basin_graphset_free(&set);
-    return 0;
-}
-
 #endif

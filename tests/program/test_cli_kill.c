@@ -19,12 +19,12 @@ TEST_WITH(killed_after_choosing, make_table, program_teardown) {
 
 /* ---- graphs ---- */
 
-TEST_WITH(killed_again_and_again, make_set, program_teardown) {
+TEST_WITH(killed_again_and_again, world_folder, program_teardown) {
     survive_kills(state, GRAPH "--batch 4 --epochs 200", 3, 120, 1);
 }
 
 /* A write that a kill cut short leaves a file aside, which the next run removes. */
-TEST_WITH(nothing_is_left_aside, make_set, program_teardown) {
+TEST_WITH(nothing_is_left_aside, world_folder, program_teardown) {
     static const char *const left[] = {"m.safetensors.tmp-1-0", "m.safetensors.checkpoint.tmp-1-0"};
     for (int i = 0; i < 2; i++) folder_put(state, left[i], "x");
     run_ok(state, GRAPH "--epochs 1 -o m.safetensors");
@@ -43,6 +43,6 @@ TEST_WITH(a_finished_detector_is_left_alone, make_table, program_teardown) {
     finish_twice(state, ANOMALY "--epochs 3 --hops 0 --scaling quantile");
 }
 
-TEST_WITH(a_finished_model_is_left_alone, make_set, program_teardown) {
+TEST_WITH(a_finished_model_is_left_alone, world_folder, program_teardown) {
     finish_twice(state, GRAPH "--epochs 1");
 }

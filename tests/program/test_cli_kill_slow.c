@@ -9,6 +9,6 @@ TEST_WITH(killed_while_sampling, make_table, program_teardown) {
                   2, 100, 2);
 }
 
-TEST_WITH(killed_without_validation, make_set, program_teardown) {
+TEST_WITH(killed_without_validation, world_folder, program_teardown) {
     survive_kills(state, GRAPH "--batch 4 --epochs 200 --validation 0", 3, 120, 1);
 }

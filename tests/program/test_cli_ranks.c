@@ -20,8 +20,10 @@ static void same_bits(void **state, const char *command) {
     assert_int_equal(system(line), 0);
 }
 
-TEST_WITH(images_have_the_same_bits, work_new, program_teardown) { same_bits(state, IMAGES(2)); }
-TEST_WITH(graphs_have_the_same_bits, work_new, program_teardown) {
+TEST_WITH(images_have_the_same_bits, world_folder, program_teardown) {
+    same_bits(state, IMAGES(2));
+}
+TEST_WITH(graphs_have_the_same_bits, world_folder, program_teardown) {
     same_bits(state, GRAPHS(3));
     const program *p = run_ranks(state, 2, "reproduce one.safetensors set.safetensors --quiet");
     if (p->code) fail_msg("%s", p->err);
@@ -29,7 +31,7 @@ TEST_WITH(graphs_have_the_same_bits, work_new, program_teardown) {
 }
 
 /* A model of one shard is what it was before there were shards: no gradient passes through sums. */
-TEST_WITH(shards_are_settings, work_new, program_teardown) {
+TEST_WITH(shards_are_settings, world_folder, program_teardown) {
     const program *p = run(state, IMAGES(1) "--shards 3 -o m.safetensors");
     assert_error(p, 1, "shards is 3, expected a divisor of the batch, 16");
     p = run(state, GRAPHS(1) "--shards 17 -o m.safetensors");
@@ -38,7 +40,7 @@ TEST_WITH(shards_are_settings, work_new, program_teardown) {
 
 /* The failure of any rank is printed once, with the rank and its host, and whole: also where a
  * name has the word that lines begin with. */
-TEST_WITH(failures_are_told_once, work_new, program_teardown) {
+TEST_WITH(failures_are_told_once, world_folder, program_teardown) {
     static const char words[] = "graph train t.basin --dim 16 --heads 2 --head-dim 8 --memories 16 "
                                 "--epochs 900 --threads 1 --quiet -o m.safetensors";
     char host[64] = "", wanted[200], line[PATH_TEXT + 60];
@@ -56,7 +58,7 @@ TEST_WITH(failures_are_told_once, work_new, program_teardown) {
 }
 
 /* Hosts whose files are not alike, and words that differ: a line that says what. */
-TEST_WITH(ranks_must_be_asked_for_the_same, work_new, program_teardown) {
+TEST_WITH(ranks_must_be_asked_for_the_same, world_folder, program_teardown) {
     const program *p = run_mpi(
         state, "-n 1 $PROGRAM " GRAPHS(9) "-o m.safetensors : -n 1 "
                                           "$PROGRAM " GRAPHS(9) "-o m.safetensors --seed 3");
@@ -95,18 +97,17 @@ TEST_WITH(ranks_must_be_asked_for_the_same, work_new, program_teardown) {
 }
 
 /* As many graphs, one of which has another class. */
-TEST_WITH(ranks_must_have_the_same_data, work_new, program_teardown) {
+TEST_WITH(ranks_must_have_the_same_data, world_folder, program_teardown) {
     static const char *const folder[] = {"one", "two"};
     static const char *const file[] = {"one/set.safetensors", "two/set.safetensors"};
     char line[2 * PATH_TEXT];
     basin_graphset set;
-    basin_error error;
     world_new(&set, BASIN_GRAPHS_CLASSES, 60, 4, NULL);
     for (int i = 0; i < 2; i++) {
         if (i) set.class_of[0] = !set.class_of[0];
         snprintf(line, sizeof line, "mkdir '%s/%s'", (const char *)*state, folder[i]);
         assert_int_equal(system(line), 0);
-        must(basin_graphset_write(folder_path(state, file[i]), &set, &error), &error);
+        assert_ok(basin_graphset_write(folder_path(state, file[i]), &set, &failure));
     }
     basin_graphset_free(&set);
     const program *p = run_mpi(state, "-n 1 --wdir one $PROGRAM " GRAPHS(
@@ -119,7 +120,7 @@ TEST_WITH(ranks_must_have_the_same_data, work_new, program_teardown) {
     assert_int_equal(system(line), 0);
 }
 
-TEST_WITH(usage_is_told_once, work_new, program_teardown) {
+TEST_WITH(usage_is_told_once, world_folder, program_teardown) {
     const program *p = run_ranks(state, 2, "image train --nonsense");
     assert_int_equal(p->code, 2);
     assert_int_equal(basin_lines(p->err), 1);
@@ -132,7 +133,7 @@ TEST_WITH(usage_is_told_once, work_new, program_teardown) {
 }
 
 /* Nothing of MPI is looked at by a process that no launcher started. */
-TEST_WITH(alone_needs_no_mpi, work_new, program_teardown) {
+TEST_WITH(alone_needs_no_mpi, world_folder, program_teardown) {
     setenv("BASIN_MPI", "/nowhere", 1);
     const program *p = run(state, IMAGES(1) "-o m.safetensors");
     unsetenv("BASIN_MPI");

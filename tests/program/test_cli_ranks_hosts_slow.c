@@ -25,7 +25,7 @@ static int shell(void **state, const char *format, ...) {
     "chmod +x agent"
 
 static int hosts_new(void **state) {
-    if (work_new(state)) return -1;
+    if (world_folder(state)) return -1;
     int absent = shell(state, "ip netns add $A 2>/dev/null && ip netns add $B && "
                               "ip link add va netns $A type veth peer name vb netns $B && "
                               "ip -n $A addr add 10.77.0.1/24 dev va && ip -n $A link set lo up && "

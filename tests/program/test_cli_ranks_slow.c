@@ -37,7 +37,7 @@ static void survive(void **state, basin_random *random, int number) {
            shards, kills, last);
 }
 
-TEST_WITH(kills_at_random, work_new, program_teardown) {
+TEST_WITH(kills_at_random, world_folder, program_teardown) {
     basin_random random = basin_random_start(2026, 11, 0);
     char line[600];
     for (int i = 0; i < CASES; i++) {
@@ -48,7 +48,7 @@ TEST_WITH(kills_at_random, work_new, program_teardown) {
 }
 
 /* The launcher ends the others. */
-TEST_WITH(every_rank_is_missed, work_new, program_teardown) {
+TEST_WITH(every_rank_is_missed, world_folder, program_teardown) {
     for (int victim = 0; victim < 3; victim++) {
         double began = seconds_now();
         const program *p =
@@ -62,7 +62,7 @@ TEST_WITH(every_rank_is_missed, work_new, program_teardown) {
 
 /* A scheduler's signal to one rank, once it trains: all save and end with the code that asks to be
  * run again. */
-TEST_WITH(schedulers_are_obeyed, work_new, program_teardown) {
+TEST_WITH(schedulers_are_obeyed, world_folder, program_teardown) {
     static const char *const signals[] = {"TERM", "USR1"};
     const program *p = run_ok(state, IMAGES(60) "--shards 8 -o whole.safetensors");
     for (int i = 0; i < 2; i++) {
@@ -82,7 +82,7 @@ TEST_WITH(schedulers_are_obeyed, work_new, program_teardown) {
 }
 
 /* A file system of a few blocks, which rank 0 alone sees. */
-TEST_WITH(a_full_disk_ends_all, work_new, program_teardown) {
+TEST_WITH(a_full_disk_ends_all, world_folder, program_teardown) {
     if (system("unshare -m true 2>/dev/null") != 0) {
         print_message("no mounts here\n");
         skip();
@@ -99,7 +99,7 @@ TEST_WITH(a_full_disk_ends_all, work_new, program_teardown) {
 }
 
 /* Stopped for longer than it takes to notice a loss. */
-TEST_WITH(a_slow_rank_is_waited_for, work_new, program_teardown) {
+TEST_WITH(a_slow_rank_is_waited_for, world_folder, program_teardown) {
     const program *p = run_ok(state, IMAGES(20) "--shards 8 -o whole.safetensors");
     p = run_mpi(state, "-n 1 $PROGRAM " IMAGES(20) "-o m.safetensors : -n 1 sh -c '(sleep 1; kill "
                                                    "-STOP $$; sleep 15; kill -CONT $$) & exec "

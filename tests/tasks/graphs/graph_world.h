@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "basin/random.h"
+#include "support/folder.h"
 #include "support/test.h"
 #include "tasks/graphs/graphs.h"
 #include "tasks/graphs/set/graphset.h"
@@ -83,6 +84,16 @@ static inline void world_same_files(const char *a, const char *b, double toleran
         for (int64_t k = 0; k < basin_shape_count(t->shape); k++)
             assert_true(fabs(basin_tensor_at(t, k) - basin_tensor_at(other, k)) <= tolerance);
     }
+}
+
+/* A setup: a folder with such a set of classes as set.safetensors. */
+static inline int world_folder(void **state) {
+    basin_graphset set;
+    if (folder_new(state)) return -1;
+    world_new(&set, BASIN_GRAPHS_CLASSES, 60, 4, NULL);
+    assert_ok(basin_graphset_write(folder_path(state, "set.safetensors"), &set, &failure));
+    basin_graphset_free(&set);
+    return 0;
 }
 
 /* A world and a model that was trained on it. */
