@@ -313,10 +313,9 @@ static void write_one_split(void **state) {
     for (int p = 0; p < 3; p++) {
         for (int i = 0; i < NODES; i++) mask[i] = part[i] == p + 1;
         basin_tensor tensor = basin_tensor_borrow(mask, BASIN_U8, BASIN_SHAPE(NODES));
-        if (basin_network_set_masks(network, name[p], &tensor, &error)) fail_msg("%s", error.text);
+        assert_ok(basin_network_set_masks(network, name[p], &tensor, &failure));
     }
-    if (basin_network_write(folder_path(state, "one.npz"), network, &error))
-        fail_msg("%s", error.text);
+    assert_ok(basin_network_write(folder_path(state, "one.npz"), network, &failure));
 }
 
 /* A file with one split: the runs have different seeds. */

@@ -10,9 +10,8 @@
 
 static basin_bundle *bundle_read(void **state, const char *name) {
     basin_bundle *bundle;
-    basin_error error;
     if (*name != '/') name = folder_path(state, name);
-    if (basin_bundle_read(&bundle, name, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_bundle_read(&bundle, name, &failure));
     return bundle;
 }
 

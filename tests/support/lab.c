@@ -284,14 +284,12 @@ typedef struct bench {
 
 static bench open_bench(const basin_expr *output, int outputs, const char *backend, bool plain) {
     bench b = {0};
-    basin_error error = {0};
     basin_plan_spec spec = {
         .output = output, .outputs = outputs, .fusion = plain ? BASIN_FUSE_OFF : BASIN_FUSE_ON};
-    basin_status status =
-        basin_backend_open(&b.backend, &(basin_compute){.backend = backend, .threads = 2}, &error);
-    if (!status) status = basin_store_new(&b.store, b.backend, &error);
-    if (!status) status = basin_plan_new(&b.plan, b.store, &spec, &error);
-    must(status, &error);
+    assert_ok(basin_backend_open(&b.backend, &(basin_compute){.backend = backend, .threads = 2},
+                                 &failure));
+    assert_ok(basin_store_new(&b.store, b.backend, &failure));
+    assert_ok(basin_plan_new(&b.plan, b.store, &spec, &failure));
     return b;
 }
 
@@ -407,4 +405,12 @@ void check_backends(check *c, basin_expr a, double tolerance) {
     basin_tensor_free(&fused);
     basin_tensor_free(&fast);
     basin_tensor_free(&slow);
+}
+
+void check_sine(check *c, basin_expr y) {
+    if (basin_graph_error(c->graph)) fail_msg("%s", basin_graph_error(c->graph)->text);
+    y = basin_sin(y);
+    check_backends(c, y, 1e-5);
+    check_gradients(c, y, 1e-6);
+    check_free(c);
 }

@@ -29,10 +29,19 @@ void test_ok(basin_status found, const char *file, int line) {
 
 void test_failure(basin_status found, basin_status wanted, const char *part, const char *file,
                   int line) {
-    _assert_int_equal(found, wanted, file, line);
+    if (wanted)
+        _assert_int_equal(found, wanted, file, line);
+    else
+        _assert_int_not_equal(found, BASIN_OK, file, line);
     if (strstr(failure.text, part)) return;
     print_error("\"%s\" is not in: %s\n", part, failure.text);
     _fail(file, line);
+}
+
+void test_says(basin_status found, basin_status wanted, const char *text, const char *file,
+               int line) {
+    _assert_int_equal(found, wanted, file, line);
+    _assert_string_equal(failure.text, text, file, line);
 }
 
 void free_network(basin_network **network) { basin_network_close(*network); }

@@ -18,19 +18,20 @@
 
 /* For calls whose error nobody looks at again: assert_ok(basin_x(.., &failure)) fails the test with
  * the message, assert_failure(basin_x(.., &failure), status, part) unless the call gives that
- * status and a message with that part. */
+ * status and a message with that part, assert_says(.., text) unless the message is that text,
+ * assert_failed(.., part) any status with a message with that part. */
 extern basin_error failure;
 #define assert_ok(call) test_ok(call, __FILE__, __LINE__)
 #define assert_failure(call, status, part)                                                         \
     (failure = (basin_error){0}, test_failure(call, status, part, __FILE__, __LINE__))
+#define assert_says(call, status, text)                                                            \
+    (failure = (basin_error){0}, test_says(call, status, text, __FILE__, __LINE__))
+#define assert_failed(call, part) assert_failure(call, BASIN_OK, part)
 void test_ok(basin_status found, const char *file, int line);
 void test_failure(basin_status found, basin_status wanted, const char *part, const char *file,
                   int line);
-
-/* Fails the test with the message of an error. */
-static inline void must(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
+void test_says(basin_status found, basin_status wanted, const char *text, const char *file,
+               int line);
 
 /* TEST(name) { .. } is a test, run in the order of the file; `state` is what the setup left there.
  * A file has no main unless its tests share a setup and a teardown: tests_run(setup, teardown). */

@@ -47,8 +47,7 @@ static void *take(bench *b, const problem *p, int o) {
 static void give_list(bench *b, const problem *p) {
     int32_t *edge = zeros(2 * p->pairs, sizeof *edge);
     for (int64_t i = 0; i < p->pairs; i++) edge[2 * i] = p->query[i], edge[2 * i + 1] = p->key[i];
-    assert_int_equal(basin_pairs_new(&b->pairs, p->queries, p->keys, edge, p->pairs, 0, NULL),
-                     BASIN_OK);
+    assert_ok(basin_pairs_new(&b->pairs, p->queries, p->keys, edge, p->pairs, 0, &failure));
     free(edge);
     basin_eager_attention *at = &b->at;
     at->pairs = b->pairs.pairs, at->row = b->pairs.row, at->key = b->pairs.key;
@@ -86,10 +85,8 @@ static void bench_free(bench *b) {
 /* ---- runs ---- */
 
 static void run_all(const basin_eager *eager, const basin_eager_attention *at) {
-    basin_error error;
     for (int i = BASIN_EAGER_LSE; i <= BASIN_EAGER_REVERSE; i++)
-        if (basin_eager_run(eager, (basin_eager_operation)i, at, &error))
-            fail_msg("%s", error.text);
+        assert_ok(basin_eager_run(eager, (basin_eager_operation)i, at, &failure));
 }
 
 /* The error relative to the largest number. */
@@ -122,10 +119,8 @@ static const struct kind {
 static void check(problem p, bool list) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         basin_eager *eager = NULL;
-        assert_int_equal(
-            basin_eager_open(&eager, &(basin_compute){.backend = kinds[i].backend, .threads = 2},
-                             NULL),
-            BASIN_OK);
+        assert_ok(basin_eager_open(
+            &eager, &(basin_compute){.backend = kinds[i].backend, .threads = 2}, &failure));
         bench b = bench_of(&p, kinds[i].dtype, list);
         double *out[OUTPUTS];
         outputs_new(&p, out);
@@ -224,9 +219,7 @@ TEST(test_a_workspace_of_the_callers) {
 
 static void refuse(const basin_eager *eager, basin_eager_operation operation,
                    const basin_eager_attention *at, const char *words) {
-    basin_error error = {.text = ""};
-    assert_int_not_equal(basin_eager_run(eager, operation, at, &error), BASIN_OK);
-    if (!strstr(error.text, words)) fail_msg("'%s' does not say '%s'", error.text, words);
+    assert_failed(basin_eager_run(eager, operation, at, &failure), words);
 }
 
 /* Frameworks give tensors without numbers no address. */

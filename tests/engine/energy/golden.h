@@ -9,7 +9,6 @@
 static inline basin_bundle *golden_open(const char *name) {
     char path[4096];
     basin_bundle *bundle;
-    basin_error error;
     const char *folder = getenv("BASIN_GOLDEN");
     snprintf(path, sizeof path, "%s/%s.safetensors", folder ? folder : BASIN_SOURCE "/tests/golden",
              name);
@@ -19,14 +18,13 @@ static inline basin_bundle *golden_open(const char *name) {
         skip();
     }
     fclose(file);
-    if (basin_bundle_read(&bundle, path, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_bundle_read(&bundle, path, &failure));
     return bundle;
 }
 
 static inline const basin_tensor *golden_get(const basin_bundle *bundle, const char *name) {
     const basin_tensor *tensor;
-    basin_error error;
-    if (basin_bundle_get(&tensor, bundle, name, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_bundle_get(&tensor, bundle, name, &failure));
     return tensor;
 }
 

@@ -109,13 +109,11 @@ static basin_descent_result spring_run(spring *s, const basin_descent_spec *spec
                                        const basin_stop *stop, const double *start) {
     basin_descent *descent;
     basin_descent_result result;
-    basin_error error = {0};
     basin_tensor x = basin_tensor_view(start, BASIN_F64, BASIN_SHAPE(B, D));
-    if (basin_descent_new(&descent, s->lab.store, &s->energy, s->lab.graph, x.shape, spec, stop,
-                          &error))
-        fail_msg("%s", error.text);
+    assert_ok(basin_descent_new(&descent, s->lab.store, &s->energy, s->lab.graph, x.shape, spec,
+                                stop, &failure));
     lab_write(&s->lab, basin_descent_plan(descent));
-    if (basin_descent_run(descent, &result, &x, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_descent_run(descent, &result, &x, &failure));
     basin_descent_free(descent);
     return result;
 }
@@ -156,9 +154,8 @@ TEST(schedules) {
     basin_descent *descent;
     basin_descent_result r;
     basin_descent_spec spec = {.steps = 10, .schedule = size};
-    assert_int_equal(
-        basin_descent_new(&descent, l.store, &round_bowl, l.graph, x.shape, &spec, NULL, NULL),
-        BASIN_OK);
+    assert_ok(
+        basin_descent_new(&descent, l.store, &round_bowl, l.graph, x.shape, &spec, NULL, &failure));
     for (int round = 0; round < 3; round++) {
         double left = round == 0 ? -0.09375 : round == 1 ? 0.03125 : 0.5;
         if (round) spec = (basin_descent_spec){.steps = round == 1 ? 5 : 1, .alpha = 0.5};
@@ -270,9 +267,8 @@ static basin_tensor noisy(const char *backend, uint64_t seed, int steps) {
     basin_descent_result result;
     basin_tensor zero;
     assert_int_equal(basin_tensor_new(&zero, BASIN_F64, BASIN_SHAPE(MANY), NULL), BASIN_OK);
-    assert_int_equal(basin_descent_new(&descent, l.store, &no_force, l.graph, zero.shape, &spec,
-                                       &(basin_stop){.seed = seed}, NULL),
-                     BASIN_OK);
+    assert_ok(basin_descent_new(&descent, l.store, &no_force, l.graph, zero.shape, &spec,
+                                &(basin_stop){.seed = seed}, &failure));
     assert_int_equal(basin_descent_run(descent, &result, &zero, NULL), BASIN_OK);
     basin_tensor end = result.x[0];
     result.x[0] = (basin_tensor){0};
@@ -489,12 +485,10 @@ static basin_expr for_all(const void *context, basin_expr g) {
 static void refuse_stop(spring *s, basin_descent_spec spec, basin_stop stop, basin_energy energy,
                         const char *text) {
     basin_descent *descent;
-    basin_error error = {0};
-    assert_int_not_equal(basin_descent_new(&descent, s->lab.store, &energy, s->lab.graph,
-                                           BASIN_SHAPE(B, D), &spec, &stop, &error),
-                         BASIN_OK);
+    assert_failed(basin_descent_new(&descent, s->lab.store, &energy, s->lab.graph,
+                                    BASIN_SHAPE(B, D), &spec, &stop, &failure),
+                  text);
     assert_null(descent);
-    if (!strstr(error.text, text)) fail_msg("'%s' does not say '%s'", error.text, text);
 }
 
 static void refuse(spring *s, basin_descent_spec spec, basin_energy energy, const char *text) {
@@ -524,9 +518,8 @@ TEST(errors) {
     basin_error error = {0};
     double number[B * D] = {0};
     basin_tensor transposed = basin_tensor_borrow(number, BASIN_F64, BASIN_SHAPE(D, B));
-    assert_int_equal(basin_descent_new(&descent, s.lab.store, &s.energy, s.lab.graph,
-                                       BASIN_SHAPE(B, D), &good, NULL, &error),
-                     BASIN_OK);
+    assert_ok(basin_descent_new(&descent, s.lab.store, &s.energy, s.lab.graph, BASIN_SHAPE(B, D),
+                                &good, NULL, &failure));
     assert_int_equal(basin_descent_run(descent, &result, &transposed, &error), BASIN_BAD_SHAPE);
     assert_non_null(strstr(error.text, "[3, 4]"));
     assert_non_null(strstr(error.text, "[4, 3]"));

@@ -127,7 +127,6 @@ static size_t training_bytes(const basin_descent_spec *spec) {
     basin_params params;
     basin_block block;
     basin_trainer *trainer;
-    basin_error error = {0};
     lab_open(&l, "cpu", 1);
     basin_params_begin(&params, l.graph);
     basin_block_config config = {.dim = 64, .heads = 4, .head_dim = 16, .memories = 256};
@@ -138,8 +137,7 @@ static size_t training_bytes(const basin_descent_spec *spec) {
     basin_expr end = basin_block_norm(&block, basin_descend(&energy, x, spec, NULL));
     basin_expr loss = basin_mean_all(basin_square(basin_sub(end, x)));
     basin_trainer_spec training = {.optimizer = BASIN_OPTIMIZER_DEFAULT};
-    if (basin_trainer_new(&trainer, l.store, &params, loss, &training, &error))
-        fail_msg("%s", error.text);
+    assert_ok(basin_trainer_new(&trainer, l.store, &params, loss, &training, &failure));
     basin_plan_stats stats = basin_plan_stats_of(basin_trainer_plan(trainer));
     basin_trainer_free(trainer);
     basin_params_free(&params);

@@ -89,12 +89,10 @@ TEST(never_rises) {
 TEST(refuses_noise) {
     BASIN_AT_EXIT(lab_close) lab l;
     basin_descent *descent;
-    basin_error error = {0};
     lab_open(&l, "ref", 1);
     basin_descent_spec spec = {.steps = 1, .alpha = 1, .noise = 0.5};
     basin_stop stop = {.accelerate = true};
-    assert_int_equal(basin_descent_new(&descent, l.store, &valley, l.graph, BASIN_SHAPE(B, D),
-                                       &spec, &stop, &error),
-                     BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "noise 0.5 together with momentum, which would carry it along");
+    assert_says(basin_descent_new(&descent, l.store, &valley, l.graph, BASIN_SHAPE(B, D), &spec,
+                                  &stop, &failure),
+                BASIN_BAD_VALUE, "noise 0.5 together with momentum, which would carry it along");
 }

@@ -79,12 +79,10 @@ static basin_descent_result trial_run(trial *t, const basin_descent_spec *spec,
                                       const basin_stop *stop) {
     basin_descent *descent;
     basin_descent_result result;
-    basin_error error = {0};
-    if (basin_descent_new(&descent, t->lab.store, &t->energy, t->lab.graph, t->start.shape, spec,
-                          stop, &error))
-        fail_msg("%s", error.text);
+    assert_ok(basin_descent_new(&descent, t->lab.store, &t->energy, t->lab.graph, t->start.shape,
+                                spec, stop, &failure));
     lab_write(&t->lab, basin_descent_plan(descent));
-    if (basin_descent_run(descent, &result, &t->start, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_descent_run(descent, &result, &t->start, &failure));
     basin_descent_free(descent);
     return result;
 }
@@ -102,8 +100,7 @@ static inline double trial_force(trial *t) {
     basin_expr force = basin_energy_force(&t->energy, basin_energy_activation(&t->energy, t->x));
     basin_expr most = basin_max_all(basin_abs(force));
     basin_plan *plan = lab_plan(&t->lab, &most, 1);
-    basin_error error = {0};
-    if (basin_plan_write(plan, t->x, &t->start, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_plan_write(plan, t->x, &t->start, &failure));
     lab_run(plan);
     double value = basin_plan_scalar(plan, most);
     basin_plan_free(plan);

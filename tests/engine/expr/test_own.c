@@ -170,12 +170,10 @@ static void device_close(device *d) {
 
 static void assert_no_plan(device *d, const basin_custom_op *own, basin_status wanted,
                            const char *words) {
-    basin_error error = {0};
     basin_expr y = basin_custom_apply(own, &d->x);
     basin_plan *plan;
     basin_plan_spec spec = {.output = &y, .outputs = 1};
-    assert_int_equal(basin_plan_new(&plan, d->engine.store, &spec, &error), wanted);
-    if (!strstr(error.text, words)) fail_msg("%s", error.text);
+    assert_failure(basin_plan_new(&plan, d->engine.store, &spec, &failure), wanted, words);
 }
 
 TEST(a_device_wants_a_source) {
@@ -197,7 +195,6 @@ TEST(a_device_wants_a_source) {
 TEST(a_device_fuses_it) {
     device d;
     char text[400];
-    basin_error error = {0};
     basin_plan *plan;
     basin_custom_op mine = length;
     mine.cuda = "return hypotf(x[0], x[1]);";
@@ -205,7 +202,7 @@ TEST(a_device_fuses_it) {
     basin_expr x[] = {basin_neg(d.x), basin_exp(d.x)};
     basin_expr y = basin_scale(basin_custom_apply(&mine, x), 3);
     basin_plan_spec spec = {.output = &y, .outputs = 1};
-    if (basin_plan_new(&plan, d.engine.store, &spec, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_plan_new(&plan, d.engine.store, &spec, &failure));
     assert_int_equal(basin_plan_stats_of(plan).calls, 1);
     basin_plan_describe(plan, 0, text, sizeof text);
     if (!strstr(text, "(3 * length(neg(a), exp(a)))")) fail_msg("%s", text);

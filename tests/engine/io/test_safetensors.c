@@ -66,8 +66,7 @@ TEST(aligns) {
         snprintf(header, sizeof header,
                  "{\"x\":{\"dtype\":\"F64\",\"shape\":[2],\"data_offsets\":[0,16]}}%*s", pad, "");
         image_make(&file, header, 16);
-        assert_int_equal(basin_safetensors_parse(&bundle, file.bytes, file.size, "f", NULL),
-                         BASIN_OK);
+        assert_ok(basin_safetensors_parse(&bundle, file.bytes, file.size, "f", &failure));
         const basin_tensor *x = basin_bundle_find(bundle, "x");
         bool aligned = (8 + strlen(header)) % 8 == 0;
         assert_int_equal((uintptr_t)x->data % 8, 0);
@@ -153,9 +152,8 @@ TEST(refuses_bad_headers) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         basin_bundle *bundle = (basin_bundle *)1;
-        basin_error error;
-        assert_int_equal(parse(&bundle, cases[i].header, cases[i].data, &error), cases[i].status);
-        assert_string_equal(error.text, cases[i].text);
+        assert_says(parse(&bundle, cases[i].header, cases[i].data, &failure), cases[i].status,
+                    cases[i].text);
         assert_null(bundle);
     }
 }
@@ -182,8 +180,8 @@ TEST(refuses_every_cut) {
                          BASIN_BAD_FILE);
         assert_null(bundle);
     }
-    assert_int_equal(basin_safetensors_parse(&bundle, file.bytes, 3, "f", &error), BASIN_BAD_FILE);
-    assert_string_equal(error.text, "f: cut short: 3 bytes, a safetensors file has 10 or more");
+    assert_says(basin_safetensors_parse(&bundle, file.bytes, 3, "f", &failure), BASIN_BAD_FILE,
+                "f: cut short: 3 bytes, a safetensors file has 10 or more");
     basin_safetensors_parse(&bundle, file.bytes, 20, "f", &error);
     assert_string_equal(error.text,
                         "f: cut short: a header of 54 bytes in a file with room for 12");
@@ -203,8 +201,7 @@ static basin_bundle *sample_new(void) {
         for (size_t i = 0; i < basin_tensor_bytes(&tensor); i++)
             ((unsigned char *)tensor.data)[i] =
                 (unsigned char)(d == BASIN_BOOL ? i & 1 : 7 * i + d);
-        assert_int_equal(basin_bundle_add(bundle, basin_dtype_name((basin_dtype)d), &tensor, NULL),
-                         BASIN_OK);
+        assert_ok(basin_bundle_add(bundle, basin_dtype_name((basin_dtype)d), &tensor, &failure));
     }
     basin_tensor empty = basin_tensor_borrow(NULL, BASIN_F32, BASIN_SHAPE(0, 3));
     basin_bundle_add(bundle, "empty \"\\\t\xc3\xa4", &empty, NULL);
@@ -274,8 +271,7 @@ TEST(names_what_the_system_refuses) {
     assert_int_equal(basin_bundle_read(&bundle, *state, &error), BASIN_IO);
     snprintf(text, sizeof text, "%s: is a folder, not a file", (char *)*state);
     assert_string_equal(error.text, text);
-    assert_int_equal(basin_bundle_write(*state, sample, &error), BASIN_IO);
-    assert_string_equal(error.text, text);
+    assert_says(basin_bundle_write(*state, sample, &failure), BASIN_IO, text);
 
     path = folder_path(state, "empty");
     assert_int_equal(file_put(path, "", 0), 0);
@@ -320,11 +316,10 @@ TEST(names_a_file_it_may_not_read) {
 /* /dev/full takes every write and then has no room: a device is written in place. */
 TEST(names_a_full_disk) {
     basin_bundle *bundle = sample_new();
-    basin_error error;
     if (access("/dev/full", W_OK) != 0) skip();
-    assert_int_equal(basin_bundle_write("/dev/full", bundle, &error), BASIN_IO);
-    assert_string_equal(error.text, "/dev/full: cannot write: No space left on device");
-    assert_int_equal(basin_bundle_write("/dev/null", bundle, &error), BASIN_OK);
+    assert_says(basin_bundle_write("/dev/full", bundle, &failure), BASIN_IO,
+                "/dev/full: cannot write: No space left on device");
+    assert_ok(basin_bundle_write("/dev/null", bundle, &failure));
     basin_bundle_free(bundle);
     struct stat info;
     assert_int_equal(stat("/dev/null", &info), 0);

@@ -69,18 +69,15 @@ static inline void write_leaves(const world *w, basin_store *store, basin_plan *
 }
 
 static inline void collect(numbers *n, const world *w, basin_store *store, basin_plan *plan) {
-    basin_error error = {0};
     basin_tensor tensor;
     for (int i = 0; i < w->outputs; i++) {
-        assert_int_equal(
-            basin_tensor_new(&tensor, BASIN_F64, basin_expr_shape(w->output[i]), &error), BASIN_OK);
-        if (basin_plan_read(&tensor, plan, w->output[i], &error)) fail_msg("%s", error.text);
+        assert_ok(basin_tensor_new(&tensor, BASIN_F64, basin_expr_shape(w->output[i]), &failure));
+        assert_ok(basin_plan_read(&tensor, plan, w->output[i], &failure));
         keep(n, &tensor);
         basin_tensor_free(&tensor);
     }
     for (int i = 0; i < w->updates; i++) {
-        if (basin_store_get(&tensor, store, basin_expr_name(w->update[i].state), &error))
-            fail_msg("%s", error.text);
+        assert_ok(basin_store_get(&tensor, store, basin_expr_name(w->update[i].state), &failure));
         keep(n, &tensor);
         basin_tensor_free(&tensor);
     }
@@ -109,7 +106,7 @@ static inline numbers run_variant(uint64_t seed, bool rough, const variant *v) {
     write_leaves(&w, store, plan, true, v->shaken);
     write_leaves(&w, store, plan, false, v->shaken);
     for (int run = 0; run < RUNS; run++) {
-        if (basin_plan_run(plan, &error)) fail_msg("%s", error.text);
+        assert_ok(basin_plan_run(plan, &failure));
         collect(&n, &w, store, plan);
     }
     basin_plan_free(plan);

@@ -197,10 +197,8 @@ TEST(test_running) {
         basin_backend *backend;
         basin_store *store;
         basin_plan *plan;
-        assert_int_equal(
-            basin_backend_open(
-                &backend, &(basin_compute){.backend = settings[i].backend, .threads = 2}, NULL),
-            BASIN_OK);
+        assert_ok(basin_backend_open(
+            &backend, &(basin_compute){.backend = settings[i].backend, .threads = 2}, &failure));
         assert_int_equal(basin_store_new(&store, backend, NULL), BASIN_OK);
         assert_int_equal(make_plan(&plan, store, &m, settings[i].fusion, NULL), BASIN_OK);
         assert_int_equal(write_inputs(plan, &m, NULL), BASIN_OK);

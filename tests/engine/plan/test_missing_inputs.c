@@ -16,18 +16,16 @@ typedef struct bench {
 static const char *const backends[] = {"ref", "cpu"};
 
 static void bench_open(bench *b, const char *backend) {
-    assert_int_equal(
-        basin_backend_open(&b->backend, &(basin_compute){.backend = backend, .threads = 1}, NULL),
-        BASIN_OK);
+    assert_ok(basin_backend_open(&b->backend, &(basin_compute){.backend = backend, .threads = 1},
+                                 &failure));
     assert_int_equal(basin_store_new(&b->store, b->backend, NULL), BASIN_OK);
     b->graph = basin_graph_new();
     b->plan = NULL;
 }
 
 static void bench_plan(bench *b, const basin_expr *output, int outputs) {
-    basin_error error;
     basin_plan_spec spec = {.output = output, .outputs = outputs};
-    if (basin_plan_new(&b->plan, b->store, &spec, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_plan_new(&b->plan, b->store, &spec, &failure));
 }
 
 static void bench_close(bench *b) {
@@ -44,9 +42,7 @@ static void write_number(bench *b, basin_expr input, double number) {
 }
 
 static void assert_missing(bench *b, const char *text) {
-    basin_error error = {0};
-    assert_int_equal(basin_plan_run(b->plan, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, text);
+    assert_says(basin_plan_run(b->plan, &failure), BASIN_BAD_VALUE, text);
     assert_int_equal(basin_plan_run(b->plan, NULL), BASIN_BAD_VALUE);
 }
 

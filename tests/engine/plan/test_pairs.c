@@ -66,9 +66,7 @@ TEST(random_sets) {
             edge[2 * i + 1] = (int32_t)basin_random_below(&r, (uint64_t)keys);
         }
         basin_pairs pairs;
-        basin_error error;
-        if (basin_pairs_new(&pairs, queries, keys, edge, count, flags, &error))
-            fail_msg("%s", error.text);
+        assert_ok(basin_pairs_new(&pairs, queries, keys, edge, count, flags, &failure));
         mark(in, queries < keys ? queries : keys, edge, count, flags);
         compare(&pairs, in);
         basin_pairs_free(&pairs);
@@ -126,7 +124,6 @@ enum { H = 2, Y = 3, QUERIES = 5 };
 static basin_tensor run_list(const char *backend, int64_t tokens, int64_t room,
                              const basin_pairs *pairs) {
     lab l = lab_new(backend, 1);
-    basin_error error = {0};
     basin_pattern p = basin_pairs_declare(l.graph, "list", tokens, tokens, room);
     basin_expr x = lab_state(&l, "x", BASIN_SHAPE(tokens, H, Y));
     basin_expr mixer = lab_state(&l, "mixer", BASIN_SHAPE(H, H));
@@ -139,7 +136,7 @@ static basin_tensor run_list(const char *backend, int64_t tokens, int64_t room,
         basin_reshape(both[1], BASIN_SHAPE(H * H))};
     basin_expr all = basin_concat(flat, 2, 0);
     basin_plan *plan = lab_plan(&l, &all, 1);
-    if (basin_pairs_write(plan, &p, pairs, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_pairs_write(plan, &p, pairs, &failure));
     lab_run(plan);
     basin_tensor value = lab_read(plan, all);
     basin_plan_free(plan);
@@ -152,8 +149,7 @@ TEST(padding) {
     static const int32_t edge[] = {0, 1, 1, 2, 3, 0, 4, 4, 2, 2};
     const char *backends[] = {"ref", "cpu"};
     BASIN_AT_EXIT(basin_pairs_free) basin_pairs pairs;
-    assert_int_equal(
-        basin_pairs_new(&pairs, QUERIES, QUERIES, edge, 5, BASIN_PAIRS_BOTH_WAYS, NULL), BASIN_OK);
+    assert_ok(basin_pairs_new(&pairs, QUERIES, QUERIES, edge, 5, BASIN_PAIRS_BOTH_WAYS, &failure));
     assert_int_equal(pairs.pairs, 8);
     for (int i = 0; i < 2; i++) {
         basin_tensor exact = run_list(backends[i], QUERIES, 8, &pairs);

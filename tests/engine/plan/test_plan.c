@@ -19,9 +19,8 @@ typedef struct bench {
 
 static void open_bench(bench *b, const char *name, int threads) {
     *b = (bench){0};
-    assert_int_equal(basin_backend_open(
-                         &b->backend, &(basin_compute){.backend = name, .threads = threads}, NULL),
-                     BASIN_OK);
+    assert_ok(basin_backend_open(&b->backend, &(basin_compute){.backend = name, .threads = threads},
+                                 &failure));
     assert_int_equal(basin_store_new(&b->store, b->backend, NULL), BASIN_OK);
 }
 
@@ -32,9 +31,8 @@ static void close_bench(bench *b) {
 }
 
 static basin_plan_stats make_plan(bench *b, const basin_plan_spec *spec) {
-    basin_error error = {0};
     basin_plan_free(b->plan);
-    if (basin_plan_new(&b->plan, b->store, spec, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_plan_new(&b->plan, b->store, spec, &failure));
     return basin_plan_stats_of(b->plan);
 }
 
@@ -217,10 +215,9 @@ TEST(test_memory) {
 
 static void write_state(bench *b, const char *name, basin_shape shape, double base) {
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor t;
-    basin_error error = {0};
     assert_int_equal(basin_tensor_new(&t, BASIN_F64, shape, NULL), BASIN_OK);
     for (int64_t i = 0; i < basin_shape_count(shape); i++) ((double *)t.data)[i] = base + (double)i;
-    if (basin_store_write(b->store, name, &t, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_store_write(b->store, name, &t, &failure));
 }
 
 static double state_at(bench *b, const char *name, int64_t i) {
@@ -351,9 +348,8 @@ TEST(test_shared_store) {
     basin_expr sum = basin_sum_all(same);
     open_bench(&b, "cpu", 1);
     make_plan(&b, &(basin_plan_spec){.update = &update, .updates = 1});
-    assert_int_equal(
-        basin_plan_new(&reader, b.store, &(basin_plan_spec){.output = &sum, .outputs = 1}, NULL),
-        BASIN_OK);
+    assert_ok(basin_plan_new(&reader, b.store, &(basin_plan_spec){.output = &sum, .outputs = 1},
+                             &failure));
     for (int i = 0; i < 5; i++) run(&b);
     assert_int_equal(basin_plan_run(reader, NULL), BASIN_OK);
     assert_float_equal(basin_plan_scalar(reader, sum), 10, 0);
@@ -409,8 +405,7 @@ static basin_plan_stats run_descent(basin_tensor result[3], const descent *d, co
     assert_int_equal(basin_plan_write(b.plan, d->x, &x, NULL), BASIN_OK);
     run(&b);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(basin_tensor_new(&result[i], BASIN_F64, basin_expr_shape(d->out[i]), NULL),
-                         BASIN_OK);
+        assert_ok(basin_tensor_new(&result[i], BASIN_F64, basin_expr_shape(d->out[i]), &failure));
         assert_int_equal(basin_plan_read(&result[i], b.plan, d->out[i], NULL), BASIN_OK);
     }
     basin_tensor_free(&x);

@@ -115,10 +115,9 @@ static void open_model(model *m, int64_t nodes, int64_t halo, int64_t pairs) {
 static basin_plan *plan_of(model *m) {
     basin_expr output[18] = {m->end, m->loss};
     basin_plan *plan;
-    basin_error error;
     for (int i = 0; i < m->params; i++) output[i + 2] = m->gradient[i];
     basin_plan_spec spec = {.output = output, .outputs = m->params + 2};
-    if (basin_plan_new(&plan, m->l.store, &spec, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_plan_new(&plan, m->l.store, &spec, &failure));
     return plan;
 }
 
@@ -187,7 +186,7 @@ TEST(parts_compute_what_the_whole_does) {
         write_part(two[i], &apart, p[i].own, p[i].count, p[i].edge, p[i].edges, HALF + halo);
     }
     assert_int_equal(basin_plan_run(two[0], &error), BASIN_BAD_VALUE); /* not alone */
-    if (basin_plans_run(two, PARTS, &way, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_plans_run(two, PARTS, &way, &failure));
     basin_tensor end = lab_read(one, whole.end);
     for (int i = 0; i < PARTS; i++) {
         basin_tensor part = lab_read(two[i], apart.end);

@@ -10,8 +10,7 @@ enum { N = 200 };
 
 static basin_ranking rank(const double *score, const uint8_t *label, int64_t n, int64_t k) {
     basin_ranking r = {.size = sizeof r};
-    basin_error error;
-    if (basin_ranking_measure(&r, score, label, n, k, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_ranking_measure(&r, score, label, n, k, &failure));
     return r;
 }
 

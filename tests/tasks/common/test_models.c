@@ -215,9 +215,8 @@ static void lay_edges(graphs_scene *s, const int *list, int count, room spare) {
                 edge[2 * edges + k] = (int32_t)first + 1 + kinds[list[i]].edge[2 * e + k];
         first += 1 + kinds[list[i]].nodes;
     }
-    assert_int_equal(
-        basin_pairs_new(&s->pairs, tokens, tokens, edge, edges, BASIN_PAIRS_BOTH_WAYS, NULL),
-        BASIN_OK);
+    assert_ok(
+        basin_pairs_new(&s->pairs, tokens, tokens, edge, edges, BASIN_PAIRS_BOTH_WAYS, &failure));
     int64_t all = s->pairs.pairs + spare.pairs, e = 0;
     for (int i = 0; i < all * EDGE_F; i++) number[i] = 100; /* of the spare: to be ignored */
     for (int i = 0; i < count; i++) {
@@ -287,9 +286,8 @@ static void graphs_close(graphs_scene *s) {
 }
 
 static basin_tensor graphs_value(graphs_scene *s, basin_expr a) {
-    basin_error error = {0};
     basin_plan *plan = lab_plan(&s->lab, &a, 1);
-    if (basin_pairs_write(plan, &s->batch.pattern, &s->pairs, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_pairs_write(plan, &s->batch.pattern, &s->pairs, &failure));
     lab_run(plan);
     basin_tensor value = lab_read(plan, a);
     basin_plan_free(plan);

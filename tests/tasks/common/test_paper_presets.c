@@ -15,10 +15,9 @@ static void hold(const char *task, const char *preset, const entry *entries) {
     basin_settings *settings;
     basin_error error;
     char text[64];
-    if (basin_settings_new(&settings, task, preset, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_settings_new(&settings, task, preset, &failure));
     for (; entries->name; entries++) {
-        if (basin_settings_get(text, sizeof text, settings, entries->name, &error))
-            fail_msg("%s", error.text);
+        assert_ok(basin_settings_get(text, sizeof text, settings, entries->name, &failure));
         char *end;
         double found = strtod(text, &end);
         bool number = end != text && !strchr(text, ',');

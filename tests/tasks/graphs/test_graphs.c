@@ -63,8 +63,7 @@ TEST(batches_do_not_matter) {
     for (int p = 0; p < 6; p++) {
         scene s;
         basin_graphs_settings settings;
-        assert_int_equal(basin_settings_preset(&settings, &basin_graphs_task, preset[p / 3], NULL),
-                         BASIN_OK);
+        assert_ok(basin_settings_preset(&settings, &basin_graphs_task, preset[p / 3], &failure));
         settings.dim = 16, settings.heads = 2, settings.head_dim = 8, settings.memories = 24;
         settings.batch = 7, settings.couplings = p < 3 ? 3 : 0;
         scene_open(&s, (basin_graphs_target)(p % 3), &settings, NULL);

@@ -71,13 +71,11 @@ TEST(one_fold_alone) {
 /* The other folds would take hours. */
 TEST(an_error_ends_all) {
     BASIN_AT_EXIT(scene_close) scene s;
-    basin_error error;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     s.settings.epochs = 10000000;
     s.folds.fold[1].count[0] = 0;
-    assert_int_equal(run(&s, (basin_graphs_cv_options){.jobs = 2, .threads = 1}, &error),
-                     BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "fold 2: no graphs to train on");
+    assert_says(run(&s, (basin_graphs_cv_options){.jobs = 2, .threads = 1}, &failure),
+                BASIN_BAD_VALUE, "fold 2: no graphs to train on");
 }
 
 /* It is reported before the first fold is trained. */
@@ -108,14 +106,12 @@ static bool is_stopping(void *context) { return ((watcher *)context)->stop; }
 
 TEST(an_interrupt_ends_all) {
     BASIN_AT_EXIT(scene_close) scene s;
-    basin_error error;
     watcher w = {0};
     basin_watch watch = {.show = look, .context = &w, .stop = is_stopping};
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     s.settings.epochs = 10000000;
     basin_graphs_cv_options spec = {.jobs = 3, .threads = 1, .watch = &watch};
-    assert_int_equal(run(&s, spec, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "interrupted");
+    assert_says(run(&s, spec, &failure), BASIN_BAD_VALUE, "interrupted");
     assert_true(w.shown >= 3 && w.loss > 0);
 }
 

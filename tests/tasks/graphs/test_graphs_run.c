@@ -236,7 +236,7 @@ TEST_WITH(begins_with_a_model, folder_new, folder_remove) {
     name_files(&s, "second");
     s.settings.rate = s.settings.rate_first = s.settings.rate_last = 0, s.settings.epochs = 1;
     s.set.class_value[1] = 77;
-    must(train(&model, &outcome, &s, (basin_training_options){.from = first}, 0, &error), &error);
+    assert_ok(train(&model, &outcome, &s, (basin_training_options){.from = first}, 0, &failure));
     world_same_files(first, s.output, 0);
     assert_int_equal(basin_graphs_get_info(model)->class_value[1], 77);
     basin_graphs_close(model);

@@ -96,24 +96,23 @@ TEST(labels_matter_to_scores_alone) {
  * and counted. Where it knows none, 0 % would look like a score. */
 TEST(classes_go_by_value) {
     BASIN_AT_EXIT(world_close) world_scene s;
-    basin_error error;
     basin_graphs_measures before, after;
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     basin_graphs_data data = {.set = &s.set};
-    must(world_evaluate(&before, NULL, s.model, &data, &error), &error);
+    assert_ok(world_evaluate(&before, NULL, s.model, &data, &failure));
     for (int i = 0; i < GRAPHS; i++) s.set.class_of[i]++; /* after the new class */
     s.set.class_of[GRAPHS - 1] = 0;
     s.set.class_value = realloc(s.set.class_value, 3 * sizeof *s.set.class_value);
     for (int c = 0; c < 3; c++) s.set.class_value[c] = c ? c - 1 : -7;
     s.set.classes = 3;
-    must(world_evaluate(&after, NULL, s.model, &data, &error), &error);
+    assert_ok(world_evaluate(&after, NULL, s.model, &data, &failure));
     assert_int_equal(s.set.classes, 3);
     assert_int_equal(after.items, GRAPHS - 1);
     assert_true(before.missing == 0 && after.missing == 1);
     assert_true(fabs(after.accuracy * (GRAPHS - 1) - before.accuracy * GRAPHS) < 101);
     for (int i = 0; i < s.set.classes; i++) s.set.class_value[i] += 100;
-    assert_int_equal(world_evaluate(&after, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "world: none of the 16 graphs has a class"));
+    assert_failure(world_evaluate(&after, NULL, s.model, &data, &failure), BASIN_BAD_VALUE,
+                   "world: none of the 16 graphs has a class");
 }
 
 TEST(counts_labels_it_does_not_know) {
@@ -138,26 +137,24 @@ TEST(refuses_what_it_cannot_use) {
     float output[2 * GRAPHS];
     scene_open(&s, BASIN_GRAPHS_CLASSES);
     basin_graphs_data data = {.set = &s.set, .graph = wrong, .graphs = 2};
-    assert_int_equal(world_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "graph[1] is 16; world has 16 graphs");
+    assert_says(world_predict(output, NULL, s.model, &data, &failure), BASIN_BAD_VALUE,
+                "graph[1] is 16; world has 16 graphs");
     data = (basin_graphs_data){0};
     assert_int_equal(world_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
     s.set.node_labels = 0;
     data.set = &s.set;
-    assert_int_equal(world_predict(output, NULL, s.model, &data, &error), BASIN_BAD_VALUE);
-    assert_non_null(strstr(error.text, "0 node labels"));
+    assert_failure(world_predict(output, NULL, s.model, &data, &failure), BASIN_BAD_VALUE,
+                   "0 node labels");
     s.set.node_labels = 1;
 }
 
 TEST(refuses_other_settings) {
-    basin_error error;
     basin_settings *settings;
     basin_training_result outcome = {.size = sizeof outcome};
     basin_graphs_train_data data = {.path = "none"};
     basin_training_options training = {0};
-    must(basin_settings_new(&settings, "image", NULL, &error), &error);
-    assert_int_equal(basin_graphs_train(NULL, &outcome, settings, &data, &training, &error),
-                     BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "settings of the task image, needs those of graphs");
+    assert_ok(basin_settings_new(&settings, "image", NULL, &failure));
+    assert_says(basin_graphs_train(NULL, &outcome, settings, &data, &training, &failure),
+                BASIN_BAD_VALUE, "settings of the task image, needs those of graphs");
     basin_settings_free(settings);
 }

@@ -236,13 +236,12 @@ static void refuses(void **state) {
     basin_nodes_live_score score;
     (void)state;
     assert_ok(basin_nodes_live_open(&live, scene.model, scene.network, NULL, &failure));
-    assert_int_not_equal(basin_nodes_live_add(live, NULL, "source,target\na1,nobody\n", &failure),
-                         BASIN_OK);
-    assert_non_null(strstr(failure.text, "nobody"));
-    assert_int_not_equal(
-        basin_nodes_live_add(live, "id,age,city,income\nn1,old,Rome,3\n", NULL, &failure),
-        BASIN_OK);
-    assert_non_null(strstr(failure.text, "age"));
+    assert_failed(basin_nodes_live_add(live, NULL, "source,target\na1,nobody\n", &failure),
+                  "nobody");
+
+    assert_failed(basin_nodes_live_add(live, "id,age,city,income\nn1,old,Rome,3\n", NULL, &failure),
+                  "age");
+
     assert_int_equal(basin_nodes_live_count(live).nodes, NODES);
     assert_ok(basin_nodes_live_predict(&score, live, &(const char *){"nobody"}, 1, &failure));
     assert_int_equal(score.node, -1);

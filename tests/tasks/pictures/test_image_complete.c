@@ -105,10 +105,9 @@ TEST(every_size_is_completed) {
 
 TEST(a_mask_is_a_rectangle_by_other_means) {
     BASIN_AT_EXIT(bench_close) bench b;
-    basin_error error = {0};
     BASIN_AT_EXIT(basin_picture_free) basin_picture mask = {0};
     bench_open(&b, 1, 40, 33);
-    must(basin_picture_resize_memory(&mask, 40, 33, 1, &error), &error);
+    assert_ok(basin_picture_resize_memory(&mask, 40, 33, 1, &failure));
     memset(mask.pixel, 0, 40 * 33);
     for (int y = 4; y < 20; y++) memset(mask.pixel + y * 33 + 6, 255, 13);
     basin_image_complete_options by_mask = {.mask = &mask};
@@ -122,9 +121,8 @@ TEST(a_mask_is_a_rectangle_by_other_means) {
     basin_image_complete_result_free(&other);
     mask.height = 20;
     basin_image_complete_result none = {0};
-    assert_int_equal(basin_image_complete(&none, b.model, &b.picture, 1, &by_mask, &error),
-                     BASIN_BAD_SHAPE);
-    assert_string_equal(error.text, "the mask has 33 x 20 pixels; expected the picture's 33 x 40");
+    assert_says(basin_image_complete(&none, b.model, &b.picture, 1, &by_mask, &failure),
+                BASIN_BAD_SHAPE, "the mask has 33 x 20 pixels; expected the picture's 33 x 40");
 }
 
 /* Pictures of different sizes in one call are completed as each of them alone. */
@@ -322,7 +320,6 @@ static bool stop_at_once(void *context) { return ++*(int *)context > 1; }
 /* A watcher stops the model's windows, and the memory, also within a step: there are nine. */
 TEST(completion_can_be_interrupted) {
     BASIN_AT_EXIT(bench_close) bench b;
-    basin_error error = {0};
     int asked = 0;
     basin_watch watch = {.stop = stop_at_once, .context = &asked};
     basin_image_complete_options how = {.rectangle = {30, 30, 40, 40}, .watch = &watch};
@@ -330,9 +327,8 @@ TEST(completion_can_be_interrupted) {
     bench_open(&b, 3, SIZE, SIZE);
     for (int i = 0; i < 3;
          i++, asked = i == 1 ? 1 : -20) { /* at the second, first, 22nd question */
-        assert_int_equal(basin_image_complete(&done, b.model, &b.picture, 1, &how, &error),
-                         BASIN_BAD_VALUE);
-        assert_string_equal(error.text, "interrupted");
+        assert_says(basin_image_complete(&done, b.model, &b.picture, 1, &how, &failure),
+                    BASIN_BAD_VALUE, "interrupted");
         assert_int_equal(asked, 2);
         assert_null(done.completed.pixel);
     }
@@ -466,17 +462,15 @@ static void refuse(bench *b, const basin_image_complete_options *how, const char
 
 TEST(what_cannot_be_completed_is_refused) {
     BASIN_AT_EXIT(bench_close) bench b;
-    basin_error error = {0};
     basin_image_complete_result done = {0};
     basin_picture empty = {.height = 4, .width = 4, .channels = 3}, mask = {0};
     basin_image_complete_options how = {.rectangle = {0}};
     bench_open(&b, 3, 16, 16);
-    assert_int_equal(basin_image_complete(&done, b.model, &empty, 1, &how, &error),
-                     BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "a picture has no pixels");
+    assert_says(basin_image_complete(&done, b.model, &empty, 1, &how, &failure), BASIN_BAD_VALUE,
+                "a picture has no pixels");
     how.rectangle[0] = 40, how.rectangle[2] = how.rectangle[3] = 3;
     refuse(&b, &how, "the rectangle 40,0,3,3 reaches out of the picture, which has 16 x 16 pixels");
-    must(basin_picture_resize_memory(&mask, 16, 16, 1, &error), &error);
+    assert_ok(basin_picture_resize_memory(&mask, 16, 16, 1, &failure));
     memset(mask.pixel, 0, 16 * 16);
     how.mask = &mask;
     refuse(&b, &how, "the mask hides nothing; expected the pixels to complete in white");

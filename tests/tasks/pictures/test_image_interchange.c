@@ -188,10 +188,8 @@ TEST(weights_are_rounded_to_bf16) {
     assert_int_equal(basin_bundle_find(bundle, "xi")->dtype, BASIN_BF16);
     basin_bundle_free(bundle);
     desk_open(&again, path, "cpu");
-    basin_error unlike;
-    if (basin_settings_match(&d.model->settings, &again.model->settings, basin_image_task.table,
-                             "f", &unlike))
-        fail_msg("%s", unlike.text);
+    assert_ok(basin_settings_match(&d.model->settings, &again.model->settings,
+                                   basin_image_task.table, "f", &failure));
     basin_tensor whole, half;
     assert_ok(basin_store_get(&whole, d.model->store, "xi", &failure));
     assert_ok(basin_store_get(&half, again.model->store, "xi", &failure));
@@ -217,8 +215,8 @@ static void refused(void **state, const char *without, const char *wrong, const 
     basin_image_model *model;
     weights_draw(&w);
     publish(path, &w, without, wrong);
-    must(basin_backend_open(&backend, &(basin_compute){.backend = "ref", .threads = 1}, &error),
-         &error);
+    assert_ok(
+        basin_backend_open(&backend, &(basin_compute){.backend = "ref", .threads = 1}, &failure));
     assert_int_not_equal(basin_image_open(&model, path, backend, &error), BASIN_OK);
     if (!strstr(error.text, text) || !strstr(error.text, "bad.safetensors"))
         fail_msg("%s", error.text);

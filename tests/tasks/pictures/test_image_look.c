@@ -26,7 +26,7 @@ static void enlarge(desk *d) {
         int64_t count = basin_shape_count(tensor.shape);
         basin_random_fill_normal_f64(tensor.data, 3, (uint64_t)i, 0, (size_t)count);
         for (int64_t k = 0; k < count; k++) ((double *)tensor.data)[k] *= 0.4;
-        must(basin_store_write(d->model->store, name[i], &tensor, &error), &error);
+        assert_ok(basin_store_write(d->model->store, name[i], &tensor, &failure));
         basin_tensor_free(&tensor);
     }
 }

@@ -48,21 +48,19 @@ static void read_deep(uint8_t pixel[ROWS][ROW], const char *path) {
 
 TEST(known_pixels_keep_all_bits) {
     char *from = folder_path(state, "deep.png");
-    basin_error error = {0};
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0}, where = {0};
     uint8_t before[ROWS][ROW], after[ROWS][ROW];
     for (int i = 0; i < ROWS * ROW; i++) before[i / ROW][i % ROW] = (uint8_t)(i * 37 + i / 5);
     write_deep(from, before);
-    assert_int_equal(basin_picture_read(&picture, from, &error), BASIN_OK);
+    assert_ok(basin_picture_read(&picture, from, &failure));
     assert_int_equal(picture.height, COLUMNS); /* upright */
-    assert_int_equal(basin_picture_resize_memory(&where, picture.height, picture.width, 1, &error),
-                     BASIN_OK);
+    assert_ok(basin_picture_resize_memory(&where, picture.height, picture.width, 1, &failure));
     memset(where.pixel, 0, ROWS * COLUMNS);
     /* Upright (1, 3): 3rd from the right before the turn, so row 5 - 1 - 3, column 1. */
     where.pixel[1 * ROWS + 3] = 255;
     memset(picture.pixel + (1 * ROWS + 3) * 3, 77, 3);
     char *to = folder_path(state, "patched.png");
-    if (basin_picture_patch_png(to, from, &picture, &where, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_picture_patch_png(to, from, &picture, &where, &failure));
     read_deep(after, to);
     for (int y = 0; y < ROWS; y++)
         for (int x = 0; x < COLUMNS; x++)
@@ -72,7 +70,7 @@ TEST(known_pixels_keep_all_bits) {
                 assert_int_equal(after[y][x * 8 + k], wanted);
             }
     BASIN_AT_EXIT(basin_picture_free) basin_picture again = {0};
-    assert_int_equal(basin_picture_read(&again, to, &error), BASIN_OK);
+    assert_ok(basin_picture_read(&again, to, &failure));
     assert_memory_equal(again.pixel, picture.pixel, ROWS * COLUMNS * 3);
 }
 
@@ -83,10 +81,10 @@ TEST(what_does_not_fit_is_refused) {
     uint8_t pixel[ROWS][ROW] = {0};
     write_deep(from, pixel);
     char *to = folder_path(state, "none.png");
-    assert_int_equal(basin_picture_resize_memory(&picture, 3, 3, 3, &error), BASIN_OK);
-    assert_int_equal(basin_picture_resize_memory(&where, 3, 3, 1, &error), BASIN_OK);
-    assert_int_equal(basin_picture_patch_png(to, from, &picture, &where, &error), BASIN_BAD_SHAPE);
-    assert_true(strstr(error.text, "5 x 6 pixels; expected 3 x 3") != NULL);
+    assert_ok(basin_picture_resize_memory(&picture, 3, 3, 3, &failure));
+    assert_ok(basin_picture_resize_memory(&where, 3, 3, 1, &failure));
+    assert_failure(basin_picture_patch_png(to, from, &picture, &where, &failure), BASIN_BAD_SHAPE,
+                   "5 x 6 pixels; expected 3 x 3");
     assert_int_equal(truncate(from, 90), 0);
     basin_picture_resize_memory(&picture, COLUMNS, ROWS, 3, &error);
     basin_picture_resize_memory(&where, COLUMNS, ROWS, 1, &error);

@@ -32,10 +32,9 @@ static uint8_t *encode(size_t *size) {
 TEST(pixels_come_back) {
     size_t size;
     uint8_t rgba[HEIGHT * WIDTH * 4], *bytes = encode(&size);
-    basin_error error;
     BASIN_AT_EXIT(basin_picture_free) basin_picture p = {0};
     paint(rgba);
-    if (basin_picture_decode(&p, bytes, size, "f", &error)) fail_msg("%s", error.text);
+    assert_ok(basin_picture_decode(&p, bytes, size, "f", &failure));
     assert_true(p.height == HEIGHT && p.width == WIDTH && p.channels == 3);
     for (int i = 0; i < HEIGHT * WIDTH; i++)
         for (int c = 0; c < 3; c++) {
@@ -52,16 +51,14 @@ TEST(orientation_is_followed) {
                                    0,   0,   6,   0,   0,  0, 0,    0, 0,   0};
     size_t size;
     uint8_t *bytes = encode(&size), *turned = calloc(size + sizeof exif, 1);
-    basin_error error;
     BASIN_AT_EXIT(basin_picture_free) basin_picture plain = {0}, upright = {0};
     assert_non_null(turned);
     memcpy(turned, bytes, size);
     memcpy(turned + size, exif, sizeof exif);
     uint32_t riff = (uint32_t)(size + sizeof exif - 8);
     for (int i = 0; i < 4; i++) turned[4 + i] = (uint8_t)(riff >> 8 * i);
-    if (basin_picture_decode(&plain, bytes, size, "f", &error)) fail_msg("%s", error.text);
-    if (basin_picture_decode(&upright, turned, size + sizeof exif, "f", &error))
-        fail_msg("%s", error.text);
+    assert_ok(basin_picture_decode(&plain, bytes, size, "f", &failure));
+    assert_ok(basin_picture_decode(&upright, turned, size + sizeof exif, "f", &failure));
     assert_true(upright.height == WIDTH && upright.width == HEIGHT);
     for (int64_t y = 0; y < WIDTH; y++)
         for (int64_t x = 0; x < HEIGHT; x++)
@@ -99,12 +96,10 @@ TEST(folders_have_them) {
     uint8_t *bytes = encode(&size);
     const char *folder = *state, *alone = path;
     basin_pictures *pictures;
-    basin_error error;
     assert_int_equal(file_put(path, bytes, size), 0);
     for (int i = 0; i < 2; i++) {
         const char *const *from = i ? &alone : &folder;
-        if (basin_pictures_open(&pictures, from, 1, BASIN_PICTURES_ALL, &error))
-            fail_msg("%s", error.text);
+        assert_ok(basin_pictures_open(&pictures, from, 1, BASIN_PICTURES_ALL, &failure));
         assert_int_equal(basin_pictures_count(pictures), 1);
         basin_pictures_close(pictures);
     }

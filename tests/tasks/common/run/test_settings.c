@@ -49,10 +49,8 @@ TEST(a_resumed_run_keeps_all_but_loose_settings) {
 
 static void refuse(const char *json, const char *wanted) {
     sample back = some;
-    basin_error error = {0};
-    assert_int_equal(basin_settings_parse(&back, table, json, true, "m.safetensors", &error),
-                     BASIN_BAD_FILE);
-    if (!strstr(error.text, wanted)) fail_msg("\"%s\" is not in: %s", wanted, error.text);
+    assert_failure(basin_settings_parse(&back, table, json, true, "m.safetensors", &failure),
+                   BASIN_BAD_FILE, wanted);
 }
 
 TEST(wrong_settings_are_named) {
@@ -112,11 +110,9 @@ TEST(a_configuration_file_changes_what_it_names) {
 
 static void refuse_file(void **state, const char *text, const char *wanted) {
     sample back = some;
-    basin_error error = {0};
     char *path = folder_path(state, "config.json");
     assert_int_equal(file_put(path, text, strlen(text)), 0);
-    assert_int_equal(basin_settings_load(&back, &task, path, &error), BASIN_BAD_FILE);
-    if (!strstr(error.text, wanted)) fail_msg("%s", error.text);
+    assert_failure(basin_settings_load(&back, &task, path, &failure), BASIN_BAD_FILE, wanted);
 }
 
 TEST(configuration_files_are_checked) {
@@ -133,14 +129,14 @@ TEST(presets_may_be_files) {
     double number;
     char *path = folder_path(state, "mine.json");
     assert_int_equal(file_put(path, "{\"dim\":9}", 9), 0);
-    assert_int_equal(basin_settings_make(&settings, &task, path, &error), BASIN_OK);
-    assert_int_equal(basin_settings_get_number(&number, settings, "dim", &error), BASIN_OK);
+    assert_ok(basin_settings_make(&settings, &task, path, &failure));
+    assert_ok(basin_settings_get_number(&number, settings, "dim", &failure));
     assert_true(number == 9);
-    assert_int_equal(basin_settings_set_number(settings, "cls", 0, &error), BASIN_OK);
-    assert_int_equal(basin_settings_get_number(&number, settings, "cls", &error), BASIN_OK);
+    assert_ok(basin_settings_set_number(settings, "cls", 0, &failure));
+    assert_ok(basin_settings_get_number(&number, settings, "cls", &failure));
     assert_true(number == 0);
-    assert_int_equal(basin_settings_set_number(settings, "dim", 1.5, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "dim: '1.5' is not a whole number");
+    assert_says(basin_settings_set_number(settings, "dim", 1.5, &failure), BASIN_BAD_VALUE,
+                "dim: '1.5' is not a whole number");
     assert_int_equal(basin_settings_set_number(settings, "arch", 1, &error), BASIN_BAD_VALUE);
     basin_settings_free(settings);
     assert_int_equal(basin_settings_make(&settings, &task, "other", &error), BASIN_BAD_VALUE);
@@ -153,36 +149,34 @@ static void set(basin_settings *settings, const char *name, const char *text) {
 /* A preset or a file may say anything of `alpha` where it is idle; who names it means something. */
 TEST(settings_without_effect_are_refused_where_they_were_named) {
     basin_settings *settings;
-    basin_error error = {0};
-    assert_int_equal(basin_settings_make(&settings, &task, NULL, &error), BASIN_OK);
-    assert_int_equal(basin_settings_check(settings, &error), BASIN_OK);
+    assert_ok(basin_settings_make(&settings, &task, NULL, &failure));
+    assert_ok(basin_settings_check(settings, &failure));
     set(settings, "alpha", "0.1");
     set(settings, "dim", "8");
-    assert_int_equal(basin_settings_check(settings, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "alpha has no effect with arch vit; leave it out");
+    assert_says(basin_settings_check(settings, &failure), BASIN_BAD_VALUE,
+                "alpha has no effect with arch vit; leave it out");
     set(settings, "cls", "on");
-    assert_int_equal(basin_settings_check(settings, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "alpha and cls have no effect with arch vit; leave them out");
+    assert_says(basin_settings_check(settings, &failure), BASIN_BAD_VALUE,
+                "alpha and cls have no effect with arch vit; leave them out");
     set(settings, "arch", "et");
-    assert_int_equal(basin_settings_check(settings, &error), BASIN_OK);
-    assert_int_equal(basin_settings_start(settings, "default", &error), BASIN_OK);
-    assert_int_equal(basin_settings_check(settings, &error), BASIN_OK);
+    assert_ok(basin_settings_check(settings, &failure));
+    assert_ok(basin_settings_start(settings, "default", &failure));
+    assert_ok(basin_settings_check(settings, &failure));
     basin_settings_free(settings);
 }
 
 /* A vit has heads, whatever `attention` says; `depth` is a setting of other tasks. */
 TEST(one_of_several_conditions_is_enough) {
     basin_settings *settings;
-    basin_error error = {0};
-    assert_int_equal(basin_settings_make(&settings, &task, NULL, &error), BASIN_OK);
+    assert_ok(basin_settings_make(&settings, &task, NULL, &failure));
     set(settings, "heads", "8");
     set(settings, "attention", "off");
-    assert_int_equal(basin_settings_check(settings, &error), BASIN_OK);
+    assert_ok(basin_settings_check(settings, &failure));
     set(settings, "arch", "et");
-    assert_int_equal(basin_settings_check(settings, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "heads has no effect with attention off; leave it out");
+    assert_says(basin_settings_check(settings, &failure), BASIN_BAD_VALUE,
+                "heads has no effect with attention off; leave it out");
     set(settings, "attention", "on");
-    assert_int_equal(basin_settings_check(settings, &error), BASIN_OK);
+    assert_ok(basin_settings_check(settings, &failure));
     basin_settings_free(settings);
 }
 

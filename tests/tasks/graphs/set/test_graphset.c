@@ -225,12 +225,12 @@ static basin_status read_packed(void **state, const char *split, const int64_t *
     char *path = folder_path(state, "packed.set");
     basin_bundle *bundle;
     basin_graphset set;
-    must(basin_bundle_new(&bundle, NULL, error), error);
+    assert_ok(basin_bundle_new(&bundle, NULL, &failure));
     for (int i = 0; i < 3; i++)
-        must(basin_bundle_add(bundle, part[i].name, &part[i].tensor, error), error);
-    must(basin_bundle_meta_set(bundle, "format", "basin graph set 1", error), error);
-    must(basin_bundle_meta_set(bundle, "split", split, error), error);
-    must(basin_bundle_write(path, bundle, error), error);
+        assert_ok(basin_bundle_add(bundle, part[i].name, &part[i].tensor, &failure));
+    assert_ok(basin_bundle_meta_set(bundle, "format", "basin graph set 1", &failure));
+    assert_ok(basin_bundle_meta_set(bundle, "split", split, &failure));
+    assert_ok(basin_bundle_write(path, bundle, &failure));
     basin_bundle_free(bundle);
     basin_status status = basin_graphset_read(&set, path, NULL, error);
     if (!status) basin_graphset_free(&set);
@@ -241,7 +241,7 @@ static basin_status read_packed(void **state, const char *split, const int64_t *
 static basin_status read_changed(void **state, const basin_graphset *set, basin_error *error) {
     char *path = folder_path(state, "changed.set");
     basin_graphset again;
-    must(basin_graphset_write(path, set, error), error);
+    assert_ok(basin_graphset_write(path, set, &failure));
     basin_status status = basin_graphset_read(&again, path, NULL, error);
     if (!status) basin_graphset_free(&again);
     return status;

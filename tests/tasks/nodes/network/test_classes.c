@@ -10,8 +10,7 @@ static basin_network *read_tables(void **state, const char *nodes, const char *e
     const char *list[2] = {folder_put(state, "nodes.csv", nodes),
                            folder_put(state, "edges.csv", edges)};
     basin_network *network;
-    basin_error error;
-    if (basin_network_open(&network, list, 2, options, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_network_open(&network, list, 2, options, &failure));
     return network;
 }
 
@@ -84,7 +83,7 @@ TEST(files_and_parts_keep_names) {
     basin_parts *parts;
     basin_error error;
     basin_cut_spec spec = {.parts = 2, .method = "range"};
-    if (basin_parts_cut(&parts, n, &spec, NULL, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_parts_cut(&parts, n, &spec, NULL, &failure));
     assert_string_equal(basin_network_class(basin_parts_face(parts), 1, text), "oak");
     basin_parts_close(parts);
     assert_int_equal(basin_network_write(path, n, NULL), BASIN_OK);

@@ -306,10 +306,9 @@ TEST(reads_zstd) {
         0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x58, 0x81, 0x00, 0x00, 0x73, 0x72, 0x63, 0x2c, 0x64, 0x73,
         0x74, 0x0a, 0x61, 0x2c, 0x62, 0x0a, 0x62, 0x2c, 0x63, 0x0a, 0xcc, 0x98, 0xc2, 0xa3};
     basin_network *n;
-    basin_error error;
     char *path = folder_path(state, "edges.csv.zst");
     assert_int_equal(file_put(path, bytes, sizeof bytes), 0);
-    if (open_one(&n, path, NULL, &error)) fail_msg("%s", error.text);
+    assert_ok(open_one(&n, path, NULL, &failure));
     assert_int_equal(n->nodes, 3);
     assert_int_equal(n->relation[0].edges, 4);
     basin_network_close(n);
@@ -324,7 +323,6 @@ TEST(reads_pipes) {
     int first[2], second[2];
     char path[2][40];
     BASIN_AT_EXIT(free_network) basin_network *n;
-    basin_error error;
     assert_false(pipe(first) || pipe(second));
     assert_int_equal(write(first[1], nodes, sizeof nodes - 1), sizeof nodes - 1);
     assert_int_equal(write(second[1], edges, sizeof edges - 1), sizeof edges - 1);
@@ -333,7 +331,7 @@ TEST(reads_pipes) {
     snprintf(path[0], sizeof path[0], "/dev/fd/%d", first[0]);
     snprintf(path[1], sizeof path[1], "/dev/fd/%d", second[0]);
     const char *both[] = {path[0], path[1]};
-    if (basin_network_open(&n, both, 2, NULL, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_network_open(&n, both, 2, NULL, &failure));
     assert_true(n->nodes == 2 && n->feature[1] == 2);
     close(first[0]);
     close(second[0]);
@@ -443,10 +441,9 @@ TEST(refuses_mistakes) {
             fail_msg("\"%s\" is not in \"%s\"", trial[i].wanted, error.text);
     }
     basin_network *n;
-    basin_error error;
     basin_csv_source zero = {.path = "z.csv", .data = "src,dst\n1,\0002\n", .size = 13};
-    assert_int_equal(basin_network_csv_read(&n, &zero, 1, NULL, &error), BASIN_BAD_FILE);
-    assert_non_null(strstr(error.text, "line 2 holds a zero byte; save UTF-16"));
+    assert_failure(basin_network_csv_read(&n, &zero, 1, NULL, &failure), BASIN_BAD_FILE,
+                   "line 2 holds a zero byte; save UTF-16");
 }
 
 TEST(notes_one_class) {
@@ -458,15 +455,14 @@ TEST(notes_one_class) {
 TEST(texts_in_place_of_files) {
     const char *path[] = {"X", "edges"}, *text[] = {"id,f\na,1\nb,2\n", "src,dst,amount\na,b,3\n"};
     basin_network_options options = {.table = &(basin_table_options){.text = text}};
-    basin_error error;
     BASIN_AT_EXIT(free_network) basin_network *n = NULL;
-    assert_int_equal(basin_network_open(&n, path, 2, &options, &error), BASIN_OK);
+    assert_ok(basin_network_open(&n, path, 2, &options, &failure));
     assert_int_equal(n->nodes, 2);
     assert_int_equal(n->facts.count, 7); /* of the amount six */
     basin_network *none;
     text[1] = "src,dst\na,z\n";
-    assert_int_equal(basin_network_open(&none, path, 2, &options, &error), BASIN_BAD_FILE);
-    assert_non_null(strstr(error.text, "edges: line 2: node 'z'"));
+    assert_failure(basin_network_open(&none, path, 2, &options, &failure), BASIN_BAD_FILE,
+                   "edges: line 2: node 'z'");
 }
 
 int main(void) { return tests_run(folder_new, folder_remove); }

@@ -27,8 +27,7 @@ static basin_status open_tables(basin_network **n, void **state, const char *nod
 static basin_network *must_open(void **state, const char *nodes, const char *edges,
                                 const basin_network_options *o) {
     basin_network *n;
-    basin_error error;
-    if (open_tables(&n, state, nodes, edges, o, &error)) fail_msg("%s", error.text);
+    assert_ok(open_tables(&n, state, nodes, edges, o, &failure));
     return n;
 }
 
@@ -355,16 +354,15 @@ TEST(bases_grow) {
                               folder_put(state, "night.csv", night),
                               folder_put(state, "change.csv", "id,v,city\nn3,,B\nn1,7,A\nn1,8,\n")};
         assert_int_equal(basin_network_write(file[0], base, NULL), BASIN_OK);
-        basin_error error;
-        if (basin_network_open(&grown, file, 2, &(basin_network_options){.unite = o.unite}, &error))
-            fail_msg("%s", error.text);
+        assert_ok(basin_network_open(&grown, file, 2, &(basin_network_options){.unite = o.unite},
+                                     &failure));
         assert_networks_equal(whole, grown);
         for (int r = 0; r < whole->relations; r++)
             assert_memory_equal(whole->relation[r].fact, grown->relation[r].fact,
                                 (size_t)(whole->relation[r].edges * whole->facts.count) * 4);
         assert_memory_equal(whole->since, grown->since, (size_t)whole->nodes * sizeof(double));
         basin_network_close(grown);
-        if (basin_network_open(&grown, file, 3, NULL, &error)) fail_msg("%s", error.text);
+        assert_ok(basin_network_open(&grown, file, 3, NULL, &failure));
         assert_non_null(strstr(grown->note, "of which 2 were updated"));
         assert_memory_equal(grown->feature + 3, ((const float[]){8, 1, 0, 3, 1, 0, 4, 0, 1}),
                             9 * 4);
@@ -405,12 +403,10 @@ TEST(other_formats_are_named_and_ends_found) {
     for (size_t i = 0; i < sizeof file / sizeof *file; i++)
         for (int second = 0; second < 2; second++) {
             basin_network *n;
-            basin_error error;
             const char *edges = second ? transfers : file[i].text;
-            assert_int_not_equal(
-                open_tables(&n, state, second ? file[i].text : NULL, edges, NULL, &error),
-                BASIN_OK);
-            if (!strstr(error.text, file[i].says)) fail_msg("%s", error.text);
+            assert_failed(
+                open_tables(&n, state, second ? file[i].text : NULL, edges, NULL, &failure),
+                file[i].says);
         }
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         char text[100];

@@ -17,13 +17,11 @@ typedef struct trial {
 
 static basin_network *must_read(const trial *k, const table *t, const layout *l) {
     basin_network *n;
-    basin_error error;
-    if (read_table(&n, t, l, &k->o, &error)) fail_msg("%s", error.text);
+    assert_ok(read_table(&n, t, l, &k->o, &failure));
     return n;
 }
 
 static void begin(trial *k, int number) {
-    basin_error error;
     *k = (trial){.random = basin_random_start(20261115, (uint64_t)number, 0)};
     k->t = random_table(&k->random);
     k->o = (basin_network_options){
@@ -35,7 +33,7 @@ static void begin(trial *k, int number) {
     k->first = must_read(k, &k->t, &l);
     char *text = basin_schema_print(k->first->schema);
     assert_non_null(text);
-    if (basin_schema_parse(&k->schema, text, "schema", &error)) fail_msg("%s", error.text);
+    assert_ok(basin_schema_parse(&k->schema, text, "schema", &failure));
     char *again = basin_schema_print(k->schema);
     assert_string_equal(text, again);
     free(text);
@@ -154,7 +152,7 @@ static void matched_afterwards(trial *k) {
         .directed = k->t.directed,
         .missing = k->t.gaps ? BASIN_MISSING_MEAN : 0};
     basin_network *n = must_read(&other, &k->t, &l);
-    if (basin_network_match(n, k->schema, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_network_match(n, k->schema, &failure));
     assert_networks_equal(k->first, n);
     basin_network_close(n);
     other.o.directed = !k->t.directed;

@@ -18,8 +18,7 @@
 static inline basin_pictures *open_all(const char *const *path, int paths,
                                        basin_pictures_split split) {
     basin_pictures *pictures;
-    basin_error error;
-    if (basin_pictures_open(&pictures, path, paths, split, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_pictures_open(&pictures, path, paths, split, &failure));
     return pictures;
 }
 

@@ -34,9 +34,7 @@ static int setup(void **state) {
 static basin_pictures *open_folder(void **state) {
     const char *path = *state;
     basin_pictures *pictures;
-    basin_error error;
-    if (basin_pictures_open(&pictures, &path, 1, BASIN_PICTURES_ALL, &error))
-        fail_msg("%s", error.text);
+    assert_ok(basin_pictures_open(&pictures, &path, 1, BASIN_PICTURES_ALL, &failure));
     assert_int_equal(basin_pictures_count(pictures), FILES);
     return pictures;
 }
@@ -54,14 +52,12 @@ static void unreadable(void *context, const char *name, const char *why) {
 
 static basin_picture_feed *feed_new(const basin_picture_feed_config *config) {
     basin_picture_feed *feed;
-    basin_error error;
-    if (basin_picture_feed_new(&feed, config, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_picture_feed_new(&feed, config, &failure));
     return feed;
 }
 
 static void next(basin_picture_feed_batch *batch, basin_picture_feed *feed) {
-    basin_error error;
-    if (basin_picture_feed_next(batch, feed, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_picture_feed_next(batch, feed, &failure));
 }
 
 TEST(order_is_a_permutation) {
@@ -243,8 +239,7 @@ TEST(evaluation_covers_all) {
 TEST(every_item_once_an_epoch) {
     const char *path = "shapes:40:3:12x12x1";
     BASIN_AT_EXIT(free_pictures) basin_pictures *pictures;
-    assert_int_equal(basin_pictures_open(&pictures, &path, 1, BASIN_PICTURES_TRAIN, NULL),
-                     BASIN_OK);
+    assert_ok(basin_pictures_open(&pictures, &path, 1, BASIN_PICTURES_TRAIN, &failure));
     basin_picture_feed_config config = {.pictures = pictures,
                                         .augment = basin_augment_evaluation(12, 1, 4),
                                         .batch = 8,
@@ -276,16 +271,16 @@ TEST(says_what_is_wrong) {
     basin_picture_feed *feed = feed_new(&config);
     basin_picture_feed_batch batch = {0};
     basin_error error;
-    assert_int_equal(basin_picture_feed_next(&batch, feed, &error), BASIN_BAD_FILE);
-    assert_string_equal(error.text, "none of 3 pictures can be read");
+    assert_says(basin_picture_feed_next(&batch, feed, &failure), BASIN_BAD_FILE,
+                "none of 3 pictures can be read");
     basin_picture_feed_free(feed);
     config.batch = 4;
-    assert_int_equal(basin_picture_feed_new(&feed, &config, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "batches of 4 from 3 pictures");
+    assert_says(basin_picture_feed_new(&feed, &config, &failure), BASIN_BAD_VALUE,
+                "batches of 4 from 3 pictures");
     config.batch = 1;
     bad[1] = FILES;
-    assert_int_equal(basin_picture_feed_new(&feed, &config, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "item 1 is picture 23; expected 0 to 22");
+    assert_says(basin_picture_feed_new(&feed, &config, &failure), BASIN_BAD_VALUE,
+                "item 1 is picture 23; expected 0 to 22");
     bad[1] = 1;
     config.augment.patch = 5;
     assert_int_equal(basin_picture_feed_new(&feed, &config, &error), BASIN_BAD_VALUE);

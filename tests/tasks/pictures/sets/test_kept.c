@@ -30,9 +30,7 @@ static int setup(void **state) {
 
 static basin_picture_feed_config training(void **state, basin_pictures **pictures) {
     const char *path = *state;
-    basin_error error;
-    if (basin_pictures_open(pictures, &path, 1, BASIN_PICTURES_ALL, &error))
-        fail_msg("%s", error.text);
+    assert_ok(basin_pictures_open(pictures, &path, 1, BASIN_PICTURES_ALL, &failure));
     basin_picture_feed_config config = {.pictures = *pictures,
                                         .augment = basin_augment_training(SIZE, 3, 7),
                                         .batch = BATCH,
@@ -51,11 +49,10 @@ static run *run_new(const basin_picture_feed_config *config, size_t *kept) {
     run *r = malloc(sizeof *r);
     basin_picture_feed *feed;
     basin_picture_feed_batch batch = {0};
-    basin_error error;
     assert_non_null(r);
-    if (basin_picture_feed_new(&feed, config, &error)) fail_msg("%s", error.text);
+    assert_ok(basin_picture_feed_new(&feed, config, &failure));
     for (int s = 0; s < STEPS; s++) {
-        if (basin_picture_feed_next(&batch, feed, &error)) fail_msg("%s", error.text);
+        assert_ok(basin_picture_feed_next(&batch, feed, &failure));
         memcpy(r->values[s], batch.values, sizeof r->values[s]);
         memcpy(r->index[s], batch.index, sizeof r->index[s]);
     }

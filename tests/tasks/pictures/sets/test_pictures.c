@@ -286,9 +286,8 @@ TEST(held_out) {
     for (int i = 0; i < 10; i++) seen[other[i]]++;
     for (int i = 0; i < 100; i++) assert_int_equal(seen[i], 1);
     for (int i = 1; i < 10; i++) assert_true(other[i] > other[i - 1]);
-    basin_error error;
-    assert_int_equal(basin_pictures_hold_out(kept, held, 3, 4, 0, &error), BASIN_BAD_VALUE);
-    assert_string_equal(error.text, "cannot hold out 4 of 3 pictures");
+    assert_says(basin_pictures_hold_out(kept, held, 3, 4, 0, &failure), BASIN_BAD_VALUE,
+                "cannot hold out 4 of 3 pictures");
 }
 
 TEST(statistics) {
@@ -303,8 +302,7 @@ TEST(statistics) {
     }
     assert_int_equal(file_put(path, bytes, size), 0);
     BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_one(path, BASIN_PICTURES_ALL);
-    assert_int_equal(basin_pictures_statistics(mean, deviation, pictures, NULL, 0, 3, 0, NULL),
-                     BASIN_OK);
+    assert_ok(basin_pictures_statistics(mean, deviation, pictures, NULL, 0, 3, 0, &failure));
     for (int c = 0; c < 3; c++) {
         assert_true(fabs((double)mean[c] - sum) < 1e-6);
         assert_true(fabs((double)deviation[c] - sqrt(square - sum * sum)) < 1e-6);
@@ -312,8 +310,7 @@ TEST(statistics) {
     const int64_t item[] = {2, 4};
     double half = 0;
     for (int i = 0; i < 42; i++) half += (bytes[16 + 84 + i] + bytes[16 + 168 + i]) / 255.0 / 84;
-    assert_int_equal(basin_pictures_statistics(mean, deviation, pictures, item, 2, 1, 100, NULL),
-                     BASIN_OK);
+    assert_ok(basin_pictures_statistics(mean, deviation, pictures, item, 2, 1, 100, &failure));
     assert_true(fabs((double)mean[0] - half) < 1e-6 && mean[1] == 0 && deviation[1] == 1);
 }
 
