@@ -14,13 +14,14 @@ enum { FEW = 10 }; /* anomalies that leave chance too much to say */
 static basin_status count_classes(int64_t count[2], const basin_nodes_fitting *f, int which,
                                   const char *what, basin_error *error) {
     const basin_network *n = f->network;
+    char id[BASIN_MAX_NODE];
     count[0] = count[1] = 0;
     for (int64_t i = 0; i < n->nodes; i++) {
         if (f->part[i] != which) continue;
         if (n->label[i] < 0 || n->label[i] > 1)
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "%s: node %lld has class %d; needs 0 (normal) or 1 (anomalous)",
-                              n->path, (long long)i, n->label[i]);
+                              "%s: node %s has the label %d; needs 0 (normal) or 1 (anomalous)",
+                              n->path, basin_network_id(n, i, id), n->label[i]);
         count[n->label[i]]++;
     }
     if (count[0] && count[1] && count[1] < FEW && !f->probe)

@@ -394,14 +394,14 @@ static basin_status give_since(basin_tables *j) {
 
 /* A gap in a number: an error, or as the nodes' gaps are filled. */
 static basin_status fill_gap(basin_tables *j, float *cell, const basin_column *c,
-                             const basin_table_rows *rows) {
+                             const basin_table_rows *rows, const char *text) {
     const basin_schema_column *known = basin_schema_find(&j->schema->edges, c->name);
     if (j->o->missing == BASIN_MISSING_ERROR)
         return basin_table_rows_fail(
             rows, j->error,
-            ": column '%s' is empty, expected a %s (the option missing: zero or mean fills such "
-            "gaps)",
-            c->name, basin_column_type_name(c->type));
+            ": column '%s' holds '%.60s', expected a %s (the option missing: zero or mean fills "
+            "such gaps)",
+            c->name, text, basin_column_type_name(c->type));
     bool zero = j->o->missing == BASIN_MISSING_ZERO || !isfinite(known->mean);
     j->counts.filled++;
     *cell = zero ? 0 : (float)known->mean;
@@ -418,7 +418,8 @@ static basin_status fill_cells(basin_tables *j, float *cell, const basin_table_f
         if (c->known) BASIN_TRY(see_cell(j, t, rows, i));
         if (number) cell[c->first] = NAN;
         basin_column_fill(cell, c, basin_table_rows_cell(rows, i), &t->rules);
-        if (number && !isfinite(cell[c->first])) BASIN_TRY(fill_gap(j, cell + c->first, c, rows));
+        if (number && !isfinite(cell[c->first]))
+            BASIN_TRY(fill_gap(j, cell + c->first, c, rows, basin_table_rows_field(rows, i)));
     }
     return BASIN_OK;
 }

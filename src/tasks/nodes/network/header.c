@@ -204,6 +204,11 @@ static basin_status read_header(basin_tables *j, basin_table_file *t) {
 
 /* ---- names that no file has ---- */
 
+/* Who has a column that the tables lack. */
+static const char *which_has(const basin_tables *j, const char *of_training, const char *of_base) {
+    return strcmp(j->rules.origin, "training") != 0 ? of_base : of_training;
+}
+
 static bool is_there(const basin_tables *j, const char *name, bool edges, bool nodes) {
     for (int t = 0; t < j->tables; t++)
         if ((j->table[t].edges ? edges : nodes) && basin_table_column(&j->table[t], name) >= 0)
@@ -245,6 +250,10 @@ static basin_status check_names(basin_tables *j) {
             return fail_absent(j, NULL, given[i].name, given[i].what);
     for (char name[WORD]; next_word(name, &drop, ',');)
         if (*name && !is_there(j, name, true, true)) return fail_absent(j, NULL, name, "to drop");
+    if (j->known && j->known->named && j->t->max_categories > 0)
+        return basin_fail(j->error, BASIN_BAD_VALUE,
+                          "%s: max_categories has no effect: columns are those of %s",
+                          j->table[0].source->path, which_has(j, "training", "the base"));
     if (j->first || j->o->base || j->o->edgeless) return BASIN_OK;
     return basin_fail(j->error, BASIN_BAD_FILE,
                       "%s: no table of transfers is given: no file has columns for the source and "
@@ -274,11 +283,6 @@ static basin_status find_feature(basin_tables *j, basin_column **found, const ch
             }
         }
     return BASIN_OK;
-}
-
-/* Who has a column that the tables lack. */
-static const char *which_has(const basin_tables *j, const char *of_training, const char *of_base) {
-    return strcmp(j->rules.origin, "training") != 0 ? of_base : of_training;
 }
 
 /* Finds the schema's columns by name; tables that add to a base may lack some. */
@@ -376,10 +380,38 @@ static basin_status bind_facts(basin_tables *j) {
     return BASIN_OK;
 }
 
+/* A number with a fraction or a sign, or a date: rarely the name of a column. */
+static bool is_value(const basin_tables *j, const char *text) {
+    double x;
+    return (basin_cell_number(&x, text) && strpbrk(text, ".-")) ||
+           basin_cell_date(&x, text, NULL) ||
+           (j->t->date_format && basin_cell_date(&x, text, j->t->date_format));
+}
+
+/* A first line that has values where the second one has them is a row, not a header. */
+static basin_status check_is_header(basin_tables *j, basin_table_file *t, basin_table_rows *rows) {
+    const char *value = NULL;
+    double x;
+    bool more;
+    BASIN_TRY(basin_table_rows_next(rows, &more, j->error));
+    for (int i = 0; more && i < t->columns; i++) {
+        const char *name = t->column[i].name, *field = basin_table_rows_field(rows, i);
+        bool number = basin_cell_number(&x, field);
+        if (number && !basin_cell_number(&x, name)) return BASIN_OK;
+        if (!number && is_value(j, field) && !is_value(j, name)) return BASIN_OK;
+        if (!value && is_value(j, name) && (number || is_value(j, field))) value = name;
+    }
+    if (!value) return BASIN_OK;
+    return basin_fail(j->error, BASIN_BAD_FILE,
+                      "%s: line 1 has the value '%s', expected a header, the names of columns",
+                      t->source->path, value);
+}
+
 basin_status basin_tables_read_headers(basin_tables *j, const basin_csv_source *source, int count) {
     if (count > BASIN_MAX_TABLES)
         return basin_fail(j->error, BASIN_BAD_VALUE, "%d files, expected at most %d", count,
                           BASIN_MAX_TABLES);
+    int lists = 0;
     for (int i = 0; i < count; i++) {
         BASIN_AT_EXIT(basin_table_rows_close) basin_table_rows rows;
         BASIN_TRY(basin_table_rows_open(&rows, &source[i], j->error));
@@ -387,8 +419,15 @@ basin_status basin_tables_read_headers(basin_tables *j, const basin_csv_source *
         t->source = &source[i];
         t->headerless = rows.headerless;
         BASIN_TRY(keep_names(j, t, &rows));
+        if (!t->headerless) BASIN_TRY(check_is_header(j, t, &rows));
         BASIN_TRY(read_header(j, t));
+        lists += t->headerless;
     }
+    if (j->t->headerless && !lists)
+        return basin_fail(
+            j->error, BASIN_BAD_VALUE,
+            "%s: the option no_header has no effect: no file has two or three columns",
+            source->path);
     BASIN_TRY(check_names(j));
     BASIN_TRY(bind_features(j));
     return bind_facts(j);

@@ -425,6 +425,8 @@ TEST(refuses_mistakes) {
          "nodes.csv: line 3: the label 'maybe'"},
         {"src,dst\na,b\n", "id,f,label\na,1,0\nb,1,0.5\n", "the label '0.5'"},
         {"src,dst\na,b\n", "id,f,split\na,1,train\nb,1,tets\n", "split is 'tets'"},
+        {"src,dst\na,b\n", "a,1.5,0\nb,2.5,1\n", "nodes.csv: line 1 has the value '1.5', expected"},
+        {"a,b,1.5,x\nb,a,2.5,y\n", "id,f\na,1\nb,2\n", "edges.csv: line 1 has the value '1.5'"},
         {"src,dst\na,b\n", "id,f,f\na,1,2\nb,1,2\n", "nodes.csv: two columns are called 'f'"},
         {"src,dst\na,b\n", "id,id,f\na,1,2\nb,1,2\n", "nodes.csv: two columns are called 'id'"},
         {"src,dst,sum,Sum\na,b,1,2\n", NULL, "edges.csv: two columns are called 'Sum'"},

@@ -165,7 +165,7 @@ TEST(gaps_are_filled_or_refused) {
     basin_network *n;
     static const char gap[] = "src,dst,amount\na,b,1\na,b,\na,c,5\n";
     assert_failure(open_tables(&n, state, NULL, gap, NULL, &failure), BASIN_BAD_FILE,
-                   "line 3: column 'amount' is empty, expected a number");
+                   "line 3: column 'amount' holds '', expected a number");
     basin_network_options mean = {.missing = BASIN_MISSING_MEAN};
     n = must_open(state, NULL, gap, &mean);
     ASSERT_FACTS(n, 0, 1, 2, 4, 3);
