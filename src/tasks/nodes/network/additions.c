@@ -136,12 +136,16 @@ static basin_status put_date(const place *at, const char *text, cJSON *object, c
     return BASIN_OK;
 }
 
-/* A value that the base does not have, of a category or a relation. */
+/* A value that the base does not have, of a category or a relation; a label of no class. */
 static basin_status check_kind(const place *at, const basin_schema_column *c, const char *text,
                                basin_error *error) {
     const basin_names *known = c->type == BASIN_COLUMN_RELATION ? &at->schema->relation : &c->value;
     bool asked = c->type == BASIN_COLUMN_CATEGORY || c->type == BASIN_COLUMN_RELATION;
     char why[200];
+    int32_t label;
+    snprintf(why, sizeof why, "holds '%.60s', expected 0 or 1", text);
+    if (at->door && c->type == BASIN_COLUMN_LABEL && basin_cell_label(&label, text) && label > 1)
+        return refuse(at, BASIN_BAD_VALUE, c->name, why, error);
     if (!at->door || at->door->any_kind || !asked || !known->count) return BASIN_OK;
     if (basin_cell_missing(text) || basin_names_find(known, text) >= 0) return BASIN_OK;
     snprintf(why, sizeof why, "holds '%.60s', which is not one of the %lld values of the base",

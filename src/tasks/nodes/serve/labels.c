@@ -34,11 +34,11 @@ basin_status basin_labels_open(basin_generation *g, const basin_serving *o, basi
 
 void basin_labels_free(basin_labels *l) { BASIN_FREE(l->node, l->label); }
 
-/* The name that the base has for the column of labels. */
-static const char *label_name(const basin_schema *schema) {
+/* The name that the base has for the column of ids, or of labels. */
+static const char *name_of(const basin_schema *schema, basin_column_type type) {
     for (size_t i = 0; schema && i < schema->nodes.columns; i++)
-        if (schema->nodes.column[i].type == BASIN_COLUMN_LABEL) return schema->nodes.column[i].name;
-    return "label";
+        if (schema->nodes.column[i].type == type) return schema->nodes.column[i].name;
+    return type == BASIN_COLUMN_ID ? "id" : "label";
 }
 
 cJSON *basin_labels_as_addition(cJSON *body, const basin_schema *schema) {
@@ -48,15 +48,17 @@ cJSON *basin_labels_as_addition(cJSON *body, const basin_schema *schema) {
     if (!cJSON_AddItemToObject(tree, "accounts", rows)) cJSON_Delete(rows);
     cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(tree, "accounts")) {
         label = cJSON_DetachItemFromObjectCaseSensitive(row, "label");
-        if (label) cJSON_AddItemToObject(row, label_name(schema), label);
+        if (label) cJSON_AddItemToObject(row, name_of(schema, BASIN_COLUMN_LABEL), label);
     }
     return tree;
 }
 
 static basin_status add_label(basin_labels *l, const basin_generation *g, const cJSON *row,
-                              const char *name, const char *path, basin_error *error) {
-    const cJSON *id = cJSON_GetObjectItemCaseSensitive(row, "id"),
-                *label = cJSON_GetObjectItemCaseSensitive(row, name);
+                              const basin_schema *schema, const char *path, basin_error *error) {
+    const char *id_name = name_of(schema, BASIN_COLUMN_ID);
+    const cJSON *label = cJSON_GetObjectItemCaseSensitive(row, name_of(schema, BASIN_COLUMN_LABEL));
+    const cJSON *id = cJSON_GetObjectItemCaseSensitive(row, "id");
+    if (!id) id = cJSON_GetObjectItemCaseSensitive(row, id_name);
     bool known = cJSON_IsNumber(label) && (label->valuedouble == 0 || label->valuedouble == 1);
     if (!cJSON_IsString(id) || !known || cJSON_GetArraySize(row) != 2)
         return basin_fail(error, BASIN_BAD_FILE,
@@ -82,7 +84,7 @@ basin_status basin_labels_take(basin_labels *l, const basin_generation *g,
                           "edges start the server with other files",
                           path);
     cJSON_ArrayForEach(row, rows) {
-        basin_status status = add_label(l, g, row, label_name(schema), path, error);
+        basin_status status = add_label(l, g, row, schema, path, error);
         if (status) l->count = before;
         BASIN_TRY(status);
     }
