@@ -153,8 +153,14 @@ static const char *split_clash(options *o) {
     return NULL;
 }
 
+/* Settings that only validation nodes give an effect. */
+static const char *const judged[] = {"calibrate", "evaluate", "patience", "select", "threshold"};
+
 static basin_status prepare(basin_train_job *job, basin_error *error) {
     options *o = (void *)job->o;
+    for (size_t i = 0; o->validation == 0 && i < sizeof judged / sizeof *judged; i++)
+        if (basin_settings_given(o->settings, judged[i]))
+            return basin_usage(error, "--%s has no effect with --validation 0", judged[i]);
     if (split_clash(o)) return basin_usage(error, "%s exclude each other", split_clash(o));
     return basin_goal_check(o->threshold_for, error);
 }

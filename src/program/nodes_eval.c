@@ -17,13 +17,13 @@ typedef struct options {
 
 /* What `ratio` and `runs` need is the command's. */
 #define SPLIT_OPTIONS(ratio_, runs_, ratio_needs, runs_needs)                                      \
-    BASIN_CHOICE(split, "split", "auto|ratio|masks", .text = "auto"),                              \
+    BASIN_CHOICE(split, "split", "auto|ratio|masks", .needs = "in-context=off", .text = "auto"),   \
         BASIN_REAL(ratio, "ratio", "X", 0.0001, 0.95, .initial = ratio_, .needs = ratio_needs),    \
         BASIN_INTEGER(runs, "runs", "N", 1, 1000, .initial = runs_, .needs = runs_needs),          \
         BASIN_INTEGER(first, "first", "N", 0, 1000, .more = true)
 
 static const basin_option anomaly_table[] = {
-    BASIN_TEXT(model, 0, "model", "MODEL", .needs = "in-context=off"),
+    BASIN_TEXT(model, 0, "model", "MODEL", .needs = "in-context=off print-config=off"),
     BASIN_CONTEXT_OPTIONS,
     BASIN_TEXT(labels, 0, "labels", "A:N", .needs = "in-context=on", .text = "20:180"),
     BASIN_FLAG(unseen, "unseen", .needs = "model!=", .more = true),
@@ -34,7 +34,7 @@ static const basin_option anomaly_table[] = {
     BASIN_INTEGER(split_seed, "split-seed", "N", -1, 9007199254740992.0,
                   .needs = "split!=masks split-time= model=", .more = true, .initial = -1),
     BASIN_TEXT(rivals, 0, "rivals", "LIST", .needs = "model= in-context=off"),
-    BASIN_FLAG(no_baselines, "no-baselines", .needs = "model=", .more = true),
+    BASIN_FLAG(no_baselines, "no-baselines", .needs = "model= in-context=off", .more = true),
     BASIN_FLAG(inductive, "inductive",
                .needs = "split-time!= rivals= no-edges=off shuffle-edges=off", .more = true),
     BASIN_FLAG(no_edges, "no-edges", .more = true, .needs = "model= in-context=off"),

@@ -517,7 +517,9 @@ const basin_command basin_command_node_predict = {
 
 #define EXPLAIN_OPTIONS                                                                            \
     BASIN_INTEGER(neighbours, "neighbours", "N", 0, 1000000, .initial = 10),                       \
-        BASIN_INTEGER(features, "features", "N", 0, 1000000, .initial = 10), BASIN_NODES_OPTIONS
+        BASIN_INTEGER(features, "features", "N", 0, 1000000, .needs = "in-context=off",            \
+                      .initial = 10),                                                              \
+        BASIN_NODES_OPTIONS
 
 static const basin_option anomaly_explain_table[] = {BASIN_CONTEXT_OPTIONS, EXPLAIN_OPTIONS};
 

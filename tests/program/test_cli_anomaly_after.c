@@ -195,6 +195,14 @@ TEST(eval_refuses_options_without_effect) {
     assert_error(p, 2, "--unseen has no effect without --model");
     p = run(state, "anomaly eval accounts.csv transfers.csv --split ratio --split-time opened");
     assert_error(p, 2, "--split-time has no effect with --split ratio");
+    p = run(state, "anomaly eval accounts.csv transfers.csv --in-context --split masks");
+    assert_error(p, 2, "--split has no effect with --in-context");
+    p = run(state, "anomaly score --in-context accounts.csv --no-header");
+    assert_error(p, 1, "the option no_header has no effect");
+    p = run(state, "anomaly score m.safetensors accounts.csv transfers.csv --max-categories 3");
+    assert_error(p, 1, "max_categories has no effect: columns are those of training");
+    p = run(state, "anomaly train accounts.csv transfers.csv --validation 0 --select auroc");
+    assert_error(p, 2, "--select has no effect with --validation 0");
     p = run(state, "anomaly eval --model accounts.csv accounts.csv transfers.csv");
     assert_int_equal(p->code, 1);
 }

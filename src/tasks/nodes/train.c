@@ -249,6 +249,11 @@ static basin_status settle_directions(training_session *t, basin_error *error) {
         return basin_fail(error, BASIN_UNSUPPORTED,
                           "%s: directions both, and %s; needs directions come", n->path,
                           parts ? "a graph in parts" : "several relations");
+    if (basin_choice_is(s->directions, "both") && !n->directed)
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "%s: directions both has no effect: its edges go both ways (the option "
+                          "directed keeps their direction)",
+                          n->path);
     if (!basin_choice_is(s->directions, "auto")) return BASIN_OK;
     s->directions = can && !basin_classes_several(t->task) ? "both" : "come";
     if (n->directed && !can && !basin_classes_several(t->task))
