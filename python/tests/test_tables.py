@@ -214,7 +214,7 @@ def _with(table, row, column, value):
         (lambda a, t: (a, numpy.zeros((4, 3), int)), r"\[4, 3\].*\[edges, 2\]; what edges"),
         (lambda a, t: (pandas.concat([a, a[:1]], ignore_index=True), t), "row 200: node 'A000'"),
         (lambda a, t: (a, _with(t, 7, "payee", "X9")), "edges: row 7: node 'X9' is in no"),
-        (lambda a, t: (a, _with(t, 7, "payee", None)), "edges: row 7: node ''"),
+        (lambda a, t: (a, _with(t, 7, "payee", None)), "edges: row 7: an end of the edge"),
         (lambda a, t: (a, _with(t, 7, "amount", "abc")), "row 7: column 'amount' holds 'abc'"),
         (lambda a, t: (a, _with(t, 7, "amount", [1])), r"column 'amount' holds \[1\]"),
         (lambda a, t: (a, t.assign(amount=1e300)), "'amount' of row 0 is 1e\\+300, too large"),
@@ -411,6 +411,9 @@ def test_the_first_column_names_nodes_where_edges_name_its_values():
     again = quick.predict_proba(accounts, edges=flow)
     assert quick.feature_names_in_.tolist() == ["age"]
     assert (found == again).all()
+    flow["dst"][3] = "elsewhere"
+    some = tasks.Network(accounts, edges=flow, unknown="skip")
+    assert some.shape[1] == 1 and len(quick.predict_proba(some)) == 120
     numbered = {"src": numpy.arange(119), "dst": numpy.arange(1, 120), "amount": numpy.ones(119)}
     plain = pandas.DataFrame({"age": random.normal(40, 9, 120), "limit": numpy.ones(120)})
     quick.fit(plain, numpy.where(numpy.isnan(y), -1, y), edges=numbered)

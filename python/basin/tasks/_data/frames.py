@@ -147,14 +147,14 @@ def has_ids(table: Any) -> bool:
 
 
 def first_has_ends(columns: dict, tables: "list[dict]") -> bool:
-    """Whether the first column of nodes has what two columns of every table of edges name."""
+    """Whether the first column of nodes has most values of two columns of every table of edges."""
     ids = [str(value) for value in next(iter(columns.values())).values.tolist()]
     known = set(ids)
     if not tables or len(known) < len(ids):
         return False
     for edges in tables:
-        some = ([str(v) for v in column.values[:100].tolist()] for column in edges.values())
-        if sum(bool(values) and known.issuperset(values) for values in some) < 2:
+        some = ([str(v) in known for v in c.values[:100].tolist()] for c in edges.values())
+        if sum(bool(found) and 2 * sum(found) >= len(found) for found in some) < 2:
             return False
     return True
 
