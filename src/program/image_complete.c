@@ -205,13 +205,13 @@ typedef struct job {
 
 /* ---- writing ---- */
 
-/* FOLDER/NAME.what; counts a file that is in its place, removes what a killed process left. */
-static basin_status target(char path[PATH], job *j, const char *name, const char *what,
-                           basin_error *error) {
+/* FOLDER/NAME.completed.png; counts a file that is in its place, removes what a killed process
+ * left. */
+static basin_status target(char path[PATH], job *j, const char *name, basin_error *error) {
     if (j->single)
         snprintf(path, PATH, "%s", j->o->output);
     else
-        snprintf(path, PATH, "%s/%s.%s", j->o->output, name, what);
+        snprintf(path, PATH, "%s/%s.completed.png", j->o->output, name);
     j->replaced += access(path, F_OK) == 0;
     return basin_writer_sweep(path, error);
 }
@@ -229,39 +229,12 @@ static basin_status write_completed(const char *path, const job *j, int64_t i,
     return basin_picture_write_png(path, &done->completed, error);
 }
 
-/* Masked, completed and original next to each other, enlarged so that people see small ones. */
-static basin_status draw_strip(basin_picture *strip, const basin_image_complete_result *done,
-                               const basin_picture *original, basin_error *error) {
-    enum { SEEN = 168, GAP = 8 };
-    const basin_picture *part[] = {&done->masked, &done->completed, original};
-    int64_t height = part[0]->height, width = part[0]->width, channels = part[0]->channels;
-    int64_t zoom = basin_int_max(1, SEEN / basin_int_max(height, width));
-    int64_t each = width * zoom + GAP;
-    BASIN_TRY(
-        basin_picture_resize_memory(strip, height * zoom, 3 * each - GAP, (int)channels, error));
-    for (int64_t i = 0; i < strip->height * strip->width; i++) {
-        int64_t y = i / strip->width / zoom, x = i % strip->width, at = x % each / zoom;
-        const uint8_t *pixel = part[x / each]->pixel;
-        for (int64_t c = 0; c < channels; c++)
-            strip->pixel[i * channels + c] =
-                at < width ? pixel[(y * width + at) * channels + c] : 255;
-    }
-    return BASIN_OK;
-}
-
-static basin_status write_results(job *j, int64_t i, const char *name,
-                                  const basin_image_complete_result *done,
-                                  const basin_picture *original, basin_error *error) {
+static basin_status write_result(job *j, int64_t i, const char *name,
+                                 const basin_image_complete_result *done, basin_error *error) {
     char path[PATH];
-    BASIN_AT_EXIT(basin_picture_free) basin_picture strip = {0};
-    BASIN_TRY(target(path, j, name, "completed.png", error));
+    BASIN_TRY(target(path, j, name, error));
     BASIN_TRY(write_completed(path, j, i, done, error));
     basin_progress_clear();
-    printf("%s\n", path);
-    if (j->single) return BASIN_OK;
-    BASIN_TRY(draw_strip(&strip, done, original, error));
-    BASIN_TRY(target(path, j, name, "strip.png", error));
-    BASIN_TRY(basin_picture_write_png(path, &strip, error));
     printf("%s\n", path);
     return BASIN_OK;
 }
@@ -312,7 +285,7 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
     if (status) return skip(j, i, status, error);
     note_narrow(j, name, &done);
     note_dark(j);
-    status = write_results(j, i, name, &done, picture, error);
+    status = write_result(j, i, name, &done, error);
     basin_image_complete_result_free(&done);
     j->done++;
     return status;

@@ -29,7 +29,7 @@ TEST_WITH(train_complete_and_eval, folder_new, program_teardown) {
     assert_true(json_number(json, "best.0.mse") <= json_number(json, "worst.0.mse"));
 
     p = run_ok(state, "image complete m.safetensors shapes:3:9:16x16x3 --mask 4,4,8,8 -o out");
-    assert_contains(p->out, "strip.png");
+    assert_contains(p->out, "out/shapes:3:9:16x16x3-2.completed.png\n");
     p = run(
         state,
         "image complete m.safetensors shapes:1:9:16x16x3 shapes:1:9:16x16x3 --mask 4,4,8,8 -o out");
