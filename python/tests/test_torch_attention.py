@@ -242,13 +242,14 @@ def test_transforms():
     assert torch.allclose(batched, torch.func.hessian(other)(one))
 
 
-@pytest.mark.parametrize("how", ["hessian", "jacrev", "forward"])
+@pytest.mark.parametrize("how", ["hessian", "jacrev", "forward", "jacfwd"])
 def test_third_derivatives_by_transforms(how):
     f = torch.func
     third = {
         "hessian": lambda g: f.grad(lambda x: f.hessian(g)(x).pow(2).sum()),
         "jacrev": lambda g: f.jacrev(f.jacrev(f.jacrev(g))),
         "forward": lambda g: f.jacrev(f.hessian(g)),
+        "jacfwd": lambda g: f.jacfwd(f.jacfwd(f.jacfwd(g))),
     }[how]
     q, k, v = (random(1, 2, 5, 4, grad=False) for _ in range(3))
 

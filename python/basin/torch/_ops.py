@@ -159,6 +159,20 @@ def _in_forward_mode(moved, operands, level):
     return out if tangent is None else _forward.make_dual(out, tangent)
 
 
+def _primal(x):
+    """x without its tangent of the innermost level of forward mode, below levels of vmap."""
+    top = _interpreter()
+    if x is None or top is None or top.key() != _functorch.TransformType.Vmap:
+        return x if x is None else _forward.unpack_dual(x, level=0).primal
+    x, axis = _functorch._unwrap_batched(x, top.level())
+    layer = _functorch.pop_dynamic_layer_stack()
+    try:
+        x = _primal(x)
+    finally:
+        _functorch.push_dynamic_layer_stack(layer)
+    return x if axis is None else _functorch._add_batch_dim(x, axis, top.level())
+
+
 # ---- operations ----
 
 
@@ -205,7 +219,10 @@ def _function(count, several, jvp, vjp):
 
         @staticmethod
         def jvp(ctx, _, *tangents):
-            found = jvp(ctx.static, ctx.saved_tensors, tangents[:count])
+            # PyTorch switches forward mode off here, which the levels below may be in.
+            with _forward._set_fwd_grad_enabled(True):
+                own = [_primal(x) for x in ctx.saved_tensors]
+                found = jvp(ctx.static, own, tangents[:count])
             return tuple(found) if several else found[0]
 
         @staticmethod
