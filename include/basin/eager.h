@@ -149,8 +149,10 @@ BASIN_API basin_xla_handler *basin_xla_handler_named(const char *name);
 
 /* How the handler "plan" finds what a call names, in the whole process: XLA passes handlers no
  * context, and its own table of handlers is also one per process. The function is asked once for a
- * name, from any thread, one at a time. What it returns (NULL: unknown; from, to and stream are not
- * read) and the plan's backend belong to these calls from then on, as long as the process lives. */
+ * name, from any thread, one at a time, and again after each run of a plan that searches fixed
+ * points, so that a caller can read their convergence. What it returns (NULL: unknown; from, to and
+ * stream are not read) and the plan's backend belong to these calls from then on, as long as the
+ * process lives. */
 typedef const basin_eager_plan *basin_xla_find(const char *name);
 BASIN_API void basin_xla_set_find(basin_xla_find *find);
 

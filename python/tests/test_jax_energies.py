@@ -310,6 +310,15 @@ def test_cuda_computes_what_the_cpu_does(name, output):
     close(made[1], f(batch[1], *arguments[1:]), 1e-5)
 
 
+@pytest.mark.parametrize("compiled", [jax.jit, lambda f: f])
+def test_fixed_points_that_were_not_found_are_named(compiled):
+    well = basin.energy(lambda g, a: numpy.sum(g**4 / 4 - a * g))
+    root = compiled(bj.function(well, "fixed_point", alpha=0.02, steps=3))
+    for _ in range(2):
+        with pytest.warns(RuntimeWarning, match="1 of 1 fixed points did not converge"):
+            root(jnp.ones(1), jnp.full(1, 8.0)).block_until_ready()
+
+
 def test_states_of_several_kinds():
     @basin.energy(activation={"v": None, "h": "softmax"})
     def pair(g, w):

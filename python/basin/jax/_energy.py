@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from basin._engine import programs as _programs
 from basin._engine.library import BasinError, ffi, lib
-from basin._engine.plan import Backend
+from basin._engine.plan import Backend, warn_not_converged
 from basin._engine.trees import LEAF, parts_of, unflatten
 from basin.energies import Energy
 from basin.functions import Function
@@ -91,17 +91,10 @@ def _find(name):
     elif where not in _sources:
         raise BasinError("a compiled function of an energy that cannot be imported here")
     program = _programs.find(f"{where}:{rest}", tuple(map(tuple, shapes)))
-    return _programs.Running(program, _backend(backend))
+    return _programs.Running(program, _cuda() if backend == "cuda" else Backend(backend))
 
 
-@functools.cache
-def _cuda():
-    return Backend("cuda")
-
-
-def _backend(name):
-    """Only the handler runs it, one call at a time."""
-    return _cuda() if name == "cuda" else Backend(name)
+_cuda = functools.cache(functools.partial(Backend, "cuda"))  # only the handler runs it
 
 
 @ffi.callback("basin_xla_find", error=ffi.NULL)
@@ -109,6 +102,9 @@ def _found(name):
     name = ffi.string(name).decode()
     if name not in _made:
         _made[name] = _find(name)
+    plan = _made[name].plan
+    if plan.graph.fixed_points:  # of which this is asked again after each run
+        warn_not_converged(plan.store)
     return _made[name].pointer
 
 

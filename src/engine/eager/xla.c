@@ -380,19 +380,18 @@ static basin_status add_plan(char *name, const basin_eager_plan *plan, basin_err
     return BASIN_OK;
 }
 
-static basin_status find_plan(const basin_eager_plan **plan, const xla_text *name,
-                              basin_error *error) {
+static basin_status find_plan(known_plan *plan, const xla_text *name, basin_error *error) {
     for (int i = 0; i < plans.count; i++)
         if (strlen(plans.list[i].name) == name->length &&
             memcmp(plans.list[i].name, name->data, name->length) == 0) {
-            *plan = plans.list[i].plan;
+            *plan = plans.list[i];
             return BASIN_OK;
         }
     BASIN_SCRATCH(char, text, name->length + 1, "a plan's name", error);
     memcpy(text, name->data, name->length);
-    *plan = plans.find ? plans.find(text) : NULL;
-    if (!*plan) return basin_fail(error, BASIN_BAD_VALUE, "basin: no plan is called %s", text);
-    BASIN_TRY(add_plan(text, *plan, error));
+    *plan = (known_plan){text, plans.find ? plans.find(text) : NULL};
+    if (!plan->plan) return basin_fail(error, BASIN_BAD_VALUE, "basin: no plan is called %s", text);
+    BASIN_TRY(add_plan(text, plan->plan, error));
     text = NULL;
     return BASIN_OK;
 }
@@ -442,16 +441,17 @@ static basin_status run_plan(const xla_frame *frame, const basin_eager_plan *kno
 static void *call_plan(const xla_frame *frame) {
     const xla_attributes *given = &frame->attributes;
     basin_error error = {.status = BASIN_OK};
-    const basin_eager_plan *known;
+    known_plan known;
     if (given->count != 1 || given->types[0] != 4)
         return fail(frame, XLA_INVALID_ARGUMENT, "basin: a call without the name of a plan");
     if (find_plan(&known, given->value[0], &error)) return fail_status(frame, &error);
     xla_stream_arguments stream = {.size = sizeof stream, .context = frame->context};
-    if (basin_backend_eager(known->plan->store->backend)) {
+    if (basin_backend_eager(known.plan->plan->store->backend)) {
         void *failure = frame->api->stream_get(&stream);
         if (failure) return failure;
     }
-    if (run_plan(frame, known, stream.stream, &error)) return fail_status(frame, &error);
+    if (run_plan(frame, known.plan, stream.stream, &error)) return fail_status(frame, &error);
+    if (known.plan->plan->iterations.count) plans.find(known.name);
     return NULL;
 }
 
