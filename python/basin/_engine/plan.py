@@ -11,7 +11,7 @@ import numpy
 from basin._engine.cuda import check_open
 from basin._engine.library import BasinError, check, ffi, lib, made, owned, raise_error, warn
 from basin._engine.tensor import Borrowed, Slots, array_of, ready
-from basin._engine.trees import LEAF, flatten, names, unflatten
+from basin._engine.trees import LEAF, names, split, unflatten
 from basin._expr.expression import Expression, Graph, required_expression
 
 
@@ -168,11 +168,9 @@ def warn_not_converged(store):
 # ---- what is kept ----
 
 _numbers = itertools.count()
-_recent: "collections.OrderedDict[int, tuple]" = (
-    collections.OrderedDict()
-)  # the last used come last
+_recent: "collections.OrderedDict[int, tuple]" = collections.OrderedDict()  # the last used last
 _kept = {"bytes": 0, "limit": 128 << 20}
-_ALWAYS = 8  # of which as many stay, however large
+_ALWAYS = 6  # of which as many stay, however large
 _DEEPEST = 8  # descents inside observers of one another that are kept
 _lock = threading.RLock()
 
@@ -180,7 +178,7 @@ _lock = threading.RLock()
 def set_plan_cache(limit: int) -> int:
     """How many bytes the plans may take that functions, energies and networks keep by the shapes of
     their arguments, 128 MiB at first; beyond that the least recently used go, but for the last
-    eight. Returns what it was.
+    six. Returns what it was.
 
     >>> before = basin.functions.set_plan_cache(64 << 20)
     >>> basin.functions.set_plan_cache(before) >> 20
@@ -295,8 +293,7 @@ _warned: list = []
 
 def warn_of_doubles(backend, arguments):
     """Says once that arrays of doubles are computed in float32, where no backend was chosen."""
-    leaves: list = []
-    flatten(list(arguments.values()), leaves)
+    leaves = split(list(arguments.values()))[1]
     if backend is None and not _warned and any(getattr(a, "dtype", 0) == _DOUBLE for a in leaves):
         _warned.append(True)
         warn(
@@ -317,8 +314,7 @@ def describe(arguments, dtype=None):
             leaves.append(value)
             key += name, value.shape
             continue
-        found = []
-        structure = flatten(value, found)
+        structure, found = split(value)
         if any([isinstance(leaf, Expression) for leaf in found]):
             return None, leaves
         found = [ready(leaf) for leaf in found]
@@ -335,8 +331,7 @@ def declare(arguments, declare_one):
     """Arguments as trees of what declare_one(name, shape) makes of each array, and these."""
     trees, made, seen = {}, [], set()
     for name, value in arguments.items():
-        leaves = []
-        structure = flatten(value, leaves)
+        structure, leaves = split(value)
         new = []
         for called, leaf in zip(names(structure, name), leaves):
             while called in seen:  # {"a.b": .., "a": {"b": ..}}
@@ -349,13 +344,11 @@ def declare(arguments, declare_one):
 
 
 def _trace(backend, arguments, build, fixed):
-    graph, outputs = Graph(), []
+    graph = Graph()
     given, inputs = declare(arguments, graph.input)
-    structure = flatten(build(graph, given), outputs)
+    structure, outputs = split(build(graph, given))
     outputs = [required_expression(output, graph) for output in outputs]
-    seldom: list = []
-    flatten(arguments.get(fixed), seldom)
-    plan = Plan(graph, inputs, outputs, Store(backend), len(seldom))
+    plan = Plan(graph, inputs, outputs, Store(backend), len(split(arguments.get(fixed))[1]))
     plan.structure = structure
     return plan
 
