@@ -22,7 +22,7 @@ from basin._engine.descent import (
 from basin._engine.library import BasinError, check, ffi, lib
 from basin._engine.plan import Plans, backend_of, declare, describe, warn_of_doubles
 from basin._engine.tensor import ready, shape_of
-from basin._engine.trees import LEAF, flatten, mapped, members, names, parts_of, unflatten
+from basin._engine.trees import LEAF, mapped, members, parts_of, shapes_text, split, unflatten
 from basin._expr.batched import pointer_of
 from basin._expr.expression import (
     Expression,
@@ -155,7 +155,7 @@ class Energy(Method):
         if callable(made):
             g = made(x, **{n: v for n, v in parameters.items() if n in self._of_activation})
         else:
-            g = mapped(lambda activate, x: activate(x), made, x)
+            g = mapped(lambda x, activate: activate(x), x, made)
         shapes = [getattr(a, "shape", None) for a in _leaves(g)]
         if not all(isinstance(a, Expression) for a in _leaves(g)):
             raise BasinError(f"the activation returned {g!r}, expected an expression of x")
@@ -200,9 +200,6 @@ class Energy(Method):
         g = mapped(lambda e: apply(lib.basin_variable, e), self.activation(x, parameters))
         return g, self.total(self.terms(g, x, **parameters), x)
 
-    def _force(self, g, total):
-        return mapped(lambda e: -e, gradient_tree(total, g))
-
     # ---- on arrays ----
 
     def __call__(self, x: Any, /, *args: Any, backend: Any = None, **parameters: Any) -> Any:
@@ -234,7 +231,7 @@ class Energy(Method):
         """
 
         def force(g, total, _):
-            return self._force(g, total)
+            return mapped(lambda e: -e, gradient_tree(total, g))
 
         return self._compute("force", x, backend, self._by_name(args, parameters), force)
 
@@ -452,14 +449,12 @@ class Energy(Method):
     def _expression(self, arguments, build, wrt):
         """The same of expressions, inside a traced function. What a gradient is taken by becomes a
         variable: others may depend on it as well."""
-        leaves: list = []
-        structures = {name: flatten(tree, leaves) for name, tree in arguments.items()}
+        structure, leaves = split(arguments)
         graph = graph_of(leaves)
         made = iter([required_expression(leaf, graph) for leaf in leaves])
-        given = {name: unflatten(structures[name], made) for name in arguments}
+        given = unflatten(structure, made)
         if wrt is not None:
-            leaves = []
-            structure = flatten(given[wrt], leaves)
+            structure, leaves = split(given[wrt])
             leaves = [apply(lib.basin_variable, leaf) for leaf in leaves]
             given[wrt] = unflatten(structure, iter(leaves))
         return build(graph, given)
@@ -475,9 +470,11 @@ class Packed:
         self._x: Any = x
         leaves = _leaves(x)
         self._shapes = [a.shape for a in leaves]
-        self._structure, self.count = flatten(x, []), len(leaves)
+        self._structure, self.count = split(x)[0], len(leaves)
         self._lead = energy._lead(x)
         self._where = energy._where
+        if any([shape[: len(self._lead)] != self._lead for shape in self._shapes]):
+            raise BasinError(f"states {shapes_text(x)}, expected samples {list(self._lead)}")
 
     @property
     def start(self):
@@ -546,13 +543,10 @@ class FixedPoint:
     converge."""
 
     def __repr__(self) -> str:
-        leaves: list = []
-        called = [n.removeprefix("x.") for n in names(flatten(self.x, leaves), "x")]
-        states = ", ".join(f"{n} {list(a.shape)}" for n, a in zip(called, leaves))
         after = f"converged after {self.steps} steps"
         if not self.converged:
             after = f"not converged after {self.steps} steps: change {self.change:.2g}"
-        return f"FixedPoint({states}, {after})"
+        return f"FixedPoint({shapes_text(self.x)}, {after})"
 
 
 _VECTOR = "vector of hessian_vector"  # no name of a parameter can be this
@@ -566,9 +560,7 @@ _KEYWORDS = {
 
 
 def _leaves(tree):
-    leaves: list = []
-    flatten(tree, leaves)
-    return leaves
+    return split(tree)[1]
 
 
 def _activation_of(given):

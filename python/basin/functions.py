@@ -10,7 +10,7 @@ from typing import Any, Callable, Optional, overload
 
 from basin._engine.library import BasinError
 from basin._engine.plan import Plans, set_plan_cache
-from basin._engine.trees import LEAF, flatten, members, unflatten
+from basin._engine.trees import LEAF, members, split, unflatten
 from basin._expr.expression import as_expression, required_expression
 from basin._expr.operations import gradient
 from basin._expr.unsupported import foreign_functions_named
@@ -157,8 +157,7 @@ class Function(Method):
 
     def _value(self, graph, arguments):
         value = self._signature.call(self._function, arguments)
-        leaves = []
-        flatten(value, leaves)
+        leaves = split(value)[1]
         if not leaves or any(as_expression(leaf, graph) is None for leaf in leaves):
             raise BasinError(f"{self.__name__} returned no expression")
         return value
@@ -169,7 +168,7 @@ class Function(Method):
 
         def build(graph, given):
             value = self._value(graph, given)
-            if flatten(value, []) is not LEAF:
+            if split(value)[0] is not LEAF:
                 raise BasinError(f"the gradient of {self.__name__}, which returns several arrays")
             value = required_expression(value, graph)
             given = {**given.get(self._signature.options, {}), **given}
@@ -243,8 +242,7 @@ def restore_named(module, name):
 
 def gradient_tree(value, tree):
     """The gradient of a value by a tree of expressions, of the same structure."""
-    leaves: list = []
-    structure = flatten(tree, leaves)
+    structure, leaves = split(tree)
     found = gradient(value, leaves) if leaves else []
     return found[0] if structure is LEAF else unflatten(structure, iter(found))
 

@@ -18,10 +18,11 @@ from basin._engine.plan import (
     describe,
     plan_bytes,
     warn_not_converged,
+    warn_of_doubles,
     write,
 )
 from basin._engine.tensor import shape_of
-from basin._engine.trees import flatten, names, unflatten
+from basin._engine.trees import names, split, unflatten
 from basin._expr.expression import Graph, as_expression
 from basin.functions import Signature
 
@@ -123,7 +124,7 @@ class Trainer:
         steps: int = 0, warmup: int = 0, rate_first: float = 0.0,
         rate_last: Optional[float] = None, decay: float = 0.0, beta1: float = 0.9,
         beta2: float = 0.99, epsilon: float = 1e-8, clip: float = 0.0, seed: int = 0,
-        optimizer: str = "adamw", backend: Any = "cpu",
+        optimizer: str = "adamw", backend: Any = None,
     ):  # fmt: skip
         """`parameters` maps names to first arrays, to Normal, Uniform, Constant or Lecun, or to
         trees of them: dicts, lists, tuples. The rate rises over `warmup` steps and falls as a
@@ -138,8 +139,7 @@ class Trainer:
                 raise BasinError(f"{name} {number}, expected a finite number of 0 or more")
         self._loss, self._declared, self._structures = loss, {}, {}
         for name, tree in parameters.items():
-            leaves: list = []
-            self._structures[name] = flatten(tree, leaves, (_Init,))
+            self._structures[name], leaves = split(tree, (_Init,))
             for path, leaf in zip(names(self._structures[name], name), leaves):
                 if path in self._declared:
                     raise BasinError(f"two parameters are called {path!r}: rename one")
@@ -265,17 +265,19 @@ class Trainer:
         )
         for name, first in self._declared.items():
             if not isinstance(first, _Init):
+                describe({name: first}, self._store.backend.dtype)  # which checks its range
                 self._store.write(name, first)
 
     def _plan(self, batch):
         """The plan for a batch of such shapes, and its arrays."""
         batch = dict(sorted(batch.items()))
-        key, arrays = describe(batch)
+        key, arrays = describe(batch, self._store.backend.dtype)
         if key is None:
             raise BasinError("a batch of expressions, expected arrays")
 
         def make():
             self._check_batch(batch)
+            warn_of_doubles(self._kwargs["backend"], batch)
             return _TrainingPlan(self, batch)
 
         return self._plans.find(tuple(key), make), arrays

@@ -509,7 +509,7 @@ def test_fixed_points_have_gradients_of_their_own():
     step[2, 3] = 1e-5
     difference = (fixed(TOKENS, XI + step) - fixed(TOKENS, XI - step)) / 2e-5
     assert slope[2, 3] == pytest.approx(difference, rel=1e-5)
-    with pytest.raises(basin.BasinError, match=r"alpha \[5\], expected a number"):
+    with pytest.raises(basin.BasinError, match=r"alpha \[5\], expected a number of 0 or more"):
         memories.fixed_point(TOKENS, XI, alpha=[0.1] * 5)
 
 
@@ -791,11 +791,13 @@ def test_states_of_several_kinds_descend_together():
             assert force[name] == pytest.approx(-move[name], abs=1e-12)
         x = {name: x[name] - 0.2 * move[name] for name in x}
     assert repr(end).startswith("Descent(v [4], h [3], 12 steps")
+    swapped = pair.descend({"h": x["h"], "v": x["v"]}, w, steps=0, backend="ref")
+    assert list(swapped.x) == ["h", "v"] and swapped.g["v"] == pytest.approx(x["v"])
     held = pair.descend(x, w, mask={"v": [1, 0, 1, 0]}, backend="ref").x["v"] == x["v"]
     assert held.tolist() == [False, True, False, True]
     unrolled = basin.function(lambda w: pair.unroll(x, 5, 0.1, w=w), backend="ref")(w)
     assert unrolled["h"] == pytest.approx(pair.descend(x, w, steps=5, backend="ref").x["h"])
-    with pytest.raises(basin.BasinError, match="two forms: v, h and v"):
+    with pytest.raises(basin.BasinError, match="two forms: v and v, h"):
         pair.descend({"v": x["v"]}, w)
     with pytest.raises(basin.BasinError, match="mask of 'q'.*'v', 'h'"):
         pair.descend(x, w, mask={"q": 1})
@@ -814,6 +816,8 @@ def test_states_in_a_batch_are_those_one_by_one():
         )
         assert one.x[1][0] == pytest.approx(whole.x[1][i], abs=1e-13)
         assert one.energy[:, 0] == pytest.approx(whole.energy[:, i], abs=1e-13)
+    with pytest.raises(basin.BasinError, match=r"x\[1\] \[4, 3\], expected samples \[5\]"):
+        field.descend((x[0], x[1][:4]), u)
 
 
 def test_gamma_and_delta_of_an_activation_are_learnt():
@@ -873,6 +877,17 @@ def test_what_is_narrowed_is_said_once_and_what_does_not_fit_refused(monkeypatch
     with pytest.raises(basin.BasinError, match=r"x has 1e\+300, which float32 cannot hold"):
         bowl([1.0, 1e300, 0.0])
     assert bowl([1.0, 1e150, 0.0], backend="ref") == pytest.approx(1e300)
+    monkeypatch.setattr(plan, "_warned", [])
+    trainer = basin.Trainer(lambda w, x: numpy.sum(w * x), {"w": numpy.ones(3)})
+    with pytest.warns(UserWarning, match="float64 are computed in float32"):
+        trainer.step(x=x)
+    with pytest.raises(basin.BasinError, match=r"x has 1e\+300, which float32 cannot hold"):
+        trainer.step(x=1e300 * x)
+    with pytest.raises(basin.BasinError, match=r"w has 1e\+300, which float32 cannot hold"):
+        basin.Trainer(lambda w: numpy.sum(w), {"w": 1e300 * x})
+    for name in ("tolerance", "until", "noise"):
+        with pytest.raises(basin.BasinError, match=f"{name} -1, expected a number of 0 or more"):
+            bowl.descend(x, **{name: -1})
 
 
 def test_what_is_called_otherwise_elsewhere_is_named():

@@ -13,7 +13,7 @@ from basin._engine import plots as _plots
 from basin._engine.library import BasinError, check, ffi, lib, owned, text, warn
 from basin._engine.plan import Store, are_same, plan_bytes
 from basin._engine.tensor import Slots
-from basin._engine.trees import flatten, names
+from basin._engine.trees import shapes_text
 from basin._expr.batched import pointer_of
 from basin._expr.expression import Expression, apply, required_expression
 
@@ -60,10 +60,7 @@ class Descent:
     """[steps + 1, ..]: the tokens before each step and at the end, where they were asked for."""
 
     def __repr__(self) -> str:
-        leaves: list = []
-        called = names(flatten(self.x, leaves), "x")
-        called = [name.removeprefix("x.") for name in called]
-        return summary(self, ", ".join(f"{n} {list(a.shape)}" for n, a in zip(called, leaves)))
+        return summary(self, shapes_text(self.x))
 
     def _repr_html_(self) -> str:
         """The energy by step as a small curve, for notebooks."""
@@ -215,10 +212,9 @@ def whole(name, value):
 
 def number(name, value):
     """A number, of whatever type."""
-    if type(value) is float:
-        return value
-    if numpy.ndim(value):
-        raise BasinError(f"{name} {list(numpy.shape(value))}, expected a number")
+    if isinstance(value, str) or numpy.ndim(value) or not float(value) >= 0:
+        found = list(numpy.shape(value)) if numpy.ndim(value) else repr(value)
+        raise BasinError(f"{name} {found}, expected a number of 0 or more")
     return float(value)
 
 
@@ -250,7 +246,6 @@ def sizes(alpha, steps):
 # ---- running ----
 
 _SEVERAL = 8  # from so many steps on, the library takes several at once
-_ENDS = ("tolerance", "until", "guard", "accelerate")
 
 
 def descend(runners, backend, key, make, arrays, values, alpha, asked):
@@ -258,7 +253,8 @@ def descend(runners, backend, key, make, arrays, values, alpha, asked):
     by what plans depend on of `asked`, the keywords of descend(); the rest may change."""
     steps, noise = asked["steps"], number("noise", asked["noise"])
     spec = {"steps": steps, **sizes(alpha, steps)}
-    stop = {**{name: asked[name] for name in _ENDS}, "until": number("until", asked["until"])}
+    stop = {name: asked[name] for name in ("guard", "accelerate")}
+    stop.update({name: number(name, asked[name]) for name in ("tolerance", "until")})
     watched = asked["observe"], asked["trajectory"]
     single = steps < _SEVERAL or bool(any(watched) or stop["tolerance"])
     key = backend, *key, noise, stop["until"] > 0, stop["guard"], stop["accelerate"], single

@@ -28,6 +28,12 @@ def flatten(tree, leaves, leaf=(), others=None):
     return kind, keys, tuple([flatten(value, leaves, leaf, others) for value in values])
 
 
+def split(tree, leaf=()):
+    """Its structure, and its arrays."""
+    leaves: list = []
+    return flatten(tree, leaves, leaf), leaves
+
+
 def unflatten(structure, leaves):
     """A tree of that structure; `leaves` is an iterator."""
     if structure is LEAF:
@@ -43,8 +49,11 @@ def unflatten(structure, leaves):
 
 def mapped(function, *trees):
     """A tree of what the function makes of the arrays of trees of one form."""
-    leaves: list = [[] for _ in trees]
-    structure, *others = [flatten(tree, found) for tree, found in zip(trees, leaves)]
+    first, *rest = trees
+    if isinstance(first, dict):  # in whose order others are taken
+        same = [isinstance(t, dict) and t.keys() == first.keys() for t in rest]
+        rest = [{n: t[n] for n in first} if s else t for s, t in zip(same, rest)]
+    (structure, *others), leaves = zip(*[split(tree) for tree in (first, *rest)])
     if any([other != structure for other in others]):
         forms = " and ".join(", ".join(names(s, "")) for s in (structure, *others))
         raise BasinError(f"states of two forms: {forms}".replace(" .", " "))
@@ -62,6 +71,13 @@ def names(structure, name):
         for key, child in zip(keys, children)
         for found in names(child, form.format(name, key))
     ]
+
+
+def shapes_text(tree):
+    """The arrays of a tree with their shapes: v [3], h [2]."""
+    structure, leaves = split(tree)
+    called = [name.removeprefix("x.") for name in names(structure, "x")]
+    return ", ".join(f"{name} {list(leaf.shape)}" for name, leaf in zip(called, leaves))
 
 
 def parts_of(tree, leaf=()):

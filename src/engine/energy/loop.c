@@ -280,7 +280,7 @@ static basin_status set(basin_descent *d, int steps, double alpha, const double 
         double size = t < 0 ? alpha : (copy[t] = schedule[t]);
         if (steps < 0 || !isfinite(size) || size < 0)
             return basin_fail(error, BASIN_BAD_VALUE,
-                              "a descent of %d steps of size %g; expected none below 0", steps,
+                              "a descent of %d steps of size %g; expected 0 or more, finite", steps,
                               size);
     }
     if (!(stop->tolerance >= 0) || !(stop->until >= 0))
