@@ -414,3 +414,9 @@ void check_sine(check *c, basin_expr y) {
     check_gradients(c, y, 1e-6);
     check_free(c);
 }
+
+void assert_misbuilt(const basin_graph *graph, const char *part) {
+    const basin_error *error = basin_graph_error(graph);
+    if (!error || !strstr(error->text, part))
+        fail_msg("'%s' lacks '%s'", error ? error->text : "", part);
+}

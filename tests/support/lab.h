@@ -53,6 +53,8 @@ basin_tensor lab_read(basin_plan *plan, basin_expr output); /* F64; the caller f
 /* All three for one expression. */
 basin_tensor lab_value(lab *l, basin_expr a);
 
+/* The graph has an error, whose message has that part. */
+void assert_misbuilt(const basin_graph *graph, const char *part);
 int lab_states(const lab *l); /* how many states its store has */
 
 /* Softmax attention of tokens x [batch, tokens, 3 heads Y], queries, keys and values side by side,

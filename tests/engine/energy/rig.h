@@ -22,20 +22,14 @@ typedef struct rig {
     int layers;
 } rig;
 
-static inline void rig_ok(basin_status status, const basin_error *error) {
-    if (status) fail_msg("%s", error->text);
-}
-
 static inline void rig_open(rig *r, const char *backend) {
-    basin_error error;
     *r = (rig){.graph = basin_graph_new()};
     assert_non_null(r->graph);
     r->ham = basin_ham_new(r->graph);
     assert_non_null(r->ham);
-    rig_ok(
-        basin_backend_open(&r->backend, &(basin_compute){.backend = backend, .threads = 1}, &error),
-        &error);
-    rig_ok(basin_store_new(&r->store, r->backend, &error), &error);
+    assert_ok(basin_backend_open(&r->backend, &(basin_compute){.backend = backend, .threads = 1},
+                                 &failure));
+    assert_ok(basin_store_new(&r->store, r->backend, &failure));
 }
 
 static inline void rig_close(rig *r) {
@@ -58,46 +52,42 @@ static inline void rig_inputs(rig *r, int64_t batch) {
 
 /* Draws parameters and states, once the network stands. */
 static inline void rig_start(rig *r, int64_t batch, uint64_t seed) {
-    basin_error error;
     const basin_error *wrong = basin_graph_error(r->graph);
     if (wrong) fail_msg("%s", wrong->text);
     r->layers = (int)r->ham->layers;
     assert_true(r->layers <= RIG_LAYERS);
-    rig_ok(basin_params_init(basin_ham_params(r->ham), r->store, seed, &error), &error);
+    assert_ok(basin_params_init(basin_ham_params(r->ham), r->store, seed, &failure));
     rig_inputs(r, batch);
     for (int i = 0; i < r->layers; i++) {
         basin_shape shape = basin_expr_shape(r->x[i]);
-        rig_ok(basin_tensor_new(&r->number[i], BASIN_F64, shape, &error), &error);
+        assert_ok(basin_tensor_new(&r->number[i], BASIN_F64, shape, &failure));
         basin_random_fill_normal_f64(r->number[i].data, seed + 1, (uint64_t)i, 0,
                                      (size_t)basin_shape_count(shape));
     }
 }
 
 static inline basin_plan *rig_plan(rig *r, const basin_expr *output, int outputs) {
-    basin_error error;
     basin_plan *plan;
     basin_plan_spec spec = {.output = output, .outputs = outputs};
     const basin_error *wrong = basin_graph_error(r->graph);
     if (wrong) fail_msg("%s", wrong->text);
-    rig_ok(basin_plan_new(&plan, r->store, &spec, &error), &error);
+    assert_ok(basin_plan_new(&plan, r->store, &spec, &failure));
     return plan;
 }
 
 static inline void rig_run(rig *r, basin_plan *plan) {
-    basin_error error;
     for (int i = 0; i < r->layers; i++)
-        rig_ok(basin_plan_write(plan, r->x[i], &r->number[i], &error), &error);
-    rig_ok(basin_plan_run(plan, &error), &error);
+        assert_ok(basin_plan_write(plan, r->x[i], &r->number[i], &failure));
+    assert_ok(basin_plan_run(plan, &failure));
 }
 
 /* The value of an expression, F64. */
 static inline basin_tensor rig_value(rig *r, basin_expr a) {
-    basin_error error;
     basin_tensor value;
     basin_plan *plan = rig_plan(r, &a, 1);
     rig_run(r, plan);
-    rig_ok(basin_tensor_new(&value, BASIN_F64, basin_expr_shape(a), &error), &error);
-    rig_ok(basin_plan_read(&value, plan, a, &error), &error);
+    assert_ok(basin_tensor_new(&value, BASIN_F64, basin_expr_shape(a), &failure));
+    assert_ok(basin_plan_read(&value, plan, a, &failure));
     basin_plan_free(plan);
     return value;
 }
@@ -110,10 +100,9 @@ static inline double rig_slope(rig *r, basin_plan *plan, basin_expr loss, double
     static const double at[4] = {-2, -1, 1, 2};
     const double h = 1e-4, kept = *element;
     double slope = 0;
-    basin_error error;
     for (int k = 0; k < 5; k++) {
         *element = k < 4 ? kept + at[k] * h : kept;
-        if (state) rig_ok(basin_store_write(r->store, state, tensor, &error), &error);
+        if (state) assert_ok(basin_store_write(r->store, state, tensor, &failure));
         if (k == 4) break;
         rig_run(r, plan);
         slope += weight[k] * basin_plan_scalar(plan, loss) / h;
@@ -139,7 +128,6 @@ static inline void rig_compare(rig *r, basin_expr loss, basin_expr gradient, bas
 
 /* The gradients of a scalar loss with respect to all states x and all parameters. */
 static inline void rig_check_loss(rig *r, basin_expr loss, const char *what, double tolerance) {
-    basin_error error;
     const basin_params *params = basin_ham_params(r->ham);
     for (int i = 0; i < r->layers; i++)
         rig_compare(r, loss, basin_grad(loss, r->x[i]), &r->number[i], NULL, what, tolerance);
@@ -147,7 +135,7 @@ static inline void rig_check_loss(rig *r, basin_expr loss, const char *what, dou
         basin_tensor number;
         basin_expr state = params->param[i].state;
         const char *name = basin_expr_name(state);
-        rig_ok(basin_store_get(&number, r->store, name, &error), &error);
+        assert_ok(basin_store_get(&number, r->store, name, &failure));
         assert_int_equal(number.dtype, BASIN_F64);
         rig_compare(r, loss, basin_grad(loss, state), &number, name, what, tolerance);
         basin_tensor_free(&number);

@@ -554,10 +554,7 @@ TEST(first_values) {
 /* ---- errors ---- */
 
 static void expect(lab *l, const char *a, const char *b) {
-    const basin_error *error = basin_graph_error(l->graph);
-    assert_non_null(error);
-    if (!strstr(error->text, a) || !strstr(error->text, b))
-        fail_msg("'%s' does not say '%s' and '%s'", error->text, a, b);
+    assert_misbuilt(l->graph, a), assert_misbuilt(l->graph, b);
     lab_close(l);
 }
 
