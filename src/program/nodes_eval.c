@@ -15,9 +15,9 @@ typedef struct options {
 } options;
 #define OPTIONS options
 
-/* What `ratio` and `runs` need is the command's. */
-#define SPLIT_OPTIONS(ratio_, runs_, ratio_needs, runs_needs)                                      \
-    BASIN_CHOICE(split, "split", "auto|ratio|masks", .needs = "in-context=off", .text = "auto"),   \
+/* What they need is the command's. */
+#define SPLIT_OPTIONS(ratio_, runs_, split_needs, ratio_needs, runs_needs)                         \
+    BASIN_CHOICE(split, "split", "auto|ratio|masks", .needs = split_needs, .text = "auto"),        \
         BASIN_REAL(ratio, "ratio", "X", 0.0001, 0.95, .initial = ratio_, .needs = ratio_needs),    \
         BASIN_INTEGER(runs, "runs", "N", 1, 1000, .initial = runs_, .needs = runs_needs),          \
         BASIN_INTEGER(first, "first", "N", 0, 1000, .more = true)
@@ -29,7 +29,8 @@ static const basin_option anomaly_table[] = {
     BASIN_FLAG(unseen, "unseen", .needs = "model!=", .more = true),
     BASIN_TEXT(threshold_for, 0, "threshold-for", "GOAL", .needs = "model!=", .more = true),
     BASIN_OPTIONS_START("default"),
-    SPLIT_OPTIONS(0.4, 5, "split!=masks,split-time!= model= in-context=off", "model="),
+    SPLIT_OPTIONS(0.4, 5, "in-context=off", "split!=masks,split-time!= model= in-context=off",
+                  "model="),
     BASIN_OPTION_SPLIT_TIME("split!=ratio model= in-context=off"),
     BASIN_INTEGER(split_seed, "split-seed", "N", -1, 9007199254740992.0,
                   .needs = "split!=masks split-time= model=", .more = true, .initial = -1),
@@ -45,7 +46,7 @@ static const basin_option anomaly_table[] = {
 static const basin_option node_table[] = {
     BASIN_OPTIONS_START("default"),
     BASIN_TEXT(model, 0, "model", "FILE"),
-    SPLIT_OPTIONS(0.6, 10, "split!=masks model=", "model="),
+    SPLIT_OPTIONS(0.6, 10, NULL, "split!=masks model=", "model="),
     BASIN_TEXT(rivals, 0, "rivals", "LIST", .needs = "model="),
     BASIN_NODES_OPTIONS,
 };

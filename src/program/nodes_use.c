@@ -515,17 +515,18 @@ const basin_command basin_command_node_predict = {
 
 /* ---- explain ---- */
 
-#define EXPLAIN_OPTIONS                                                                            \
+#define EXPLAIN_OPTIONS(features_needs)                                                            \
     BASIN_INTEGER(neighbours, "neighbours", "N", 0, 1000000, .initial = 10),                       \
-        BASIN_INTEGER(features, "features", "N", 0, 1000000, .needs = "in-context=off",            \
+        BASIN_INTEGER(features, "features", "N", 0, 1000000, .needs = features_needs,              \
                       .initial = 10),                                                              \
         BASIN_NODES_OPTIONS
 
-static const basin_option anomaly_explain_table[] = {BASIN_CONTEXT_OPTIONS, EXPLAIN_OPTIONS};
+static const basin_option anomaly_explain_table[] = {BASIN_CONTEXT_OPTIONS,
+                                                     EXPLAIN_OPTIONS("in-context=off")};
 
 static const basin_option node_explain_table[] = {
     BASIN_TEXT(class_name, 0, "class", "NAME"),
-    EXPLAIN_OPTIONS,
+    EXPLAIN_OPTIONS(NULL),
 };
 
 static void put_energy(basin_record *r, const basin_nodes_explanation *e) {
