@@ -82,7 +82,7 @@ static basin_status grow_trees(basin_nodes_fitting *f, basin_error *error) {
         BASIN_TRY(basin_known_labels_take(&e->known, f->network, f->part, BASIN_SPLIT_TRAIN, true,
                                           &f->model->memory.salt, error));
     BASIN_AT_EXIT(basin_lesson_free) basin_lesson lesson = {0};
-    if (!f->work.parts && !f->probe)
+    if (f->settings.teacher && !f->work.parts && !f->probe)
         BASIN_TRY(basin_nodes_teach(&lesson, f->network, f->part, f->work.backend, f->work.memory,
                                     f->work.watch, error));
     BASIN_TRY(basin_tree_tables_open(&tables, f->network, f->work.parts, e, f->work.memory, error));

@@ -428,6 +428,10 @@ basin_status basin_nodes_reference_load(basin_nodes_reference *reference,
       "A quarter of the trees looks at how many of a node's neighbours that were trained on are "  \
       "anomalous; off: no node's label is in the model's file.",                                   \
       .absent = "off", .needs = "trees!=0")                                                        \
+    X(SWITCH, teacher,                                                                             \
+      "With at most 1,000 labels, two fits of trees learn what the model in context says of "      \
+      "nodes without a label.",                                                                    \
+      .absent = "on", .needs = "trees!=0")                                                         \
     X(CHOICE, calibrate, BASIN_CHOICES("auto", "none", "platt", "isotonic"),                       \
       "What makes frequencies of probabilities, by validation; auto: platt or isotonic.",          \
       .absent = "none")                                                                            \

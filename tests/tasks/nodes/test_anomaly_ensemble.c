@@ -212,6 +212,10 @@ TEST(few_labels_have_a_teacher) {
     assert_int_equal(model->ensemble.seeing[BASIN_VIEW_TAUGHT], 2);
     assert_true(model->ensemble.weight[BASIN_VIEW_TAUGHT] > 0);
     basin_nodes_close(model);
+    s.settings.teacher = false;
+    model = train(&s);
+    assert_int_equal(model->ensemble.seeing[BASIN_VIEW_TAUGHT], 0);
+    basin_nodes_close(model);
 }
 
 TEST(many_labels_have_none) {
