@@ -393,6 +393,8 @@ static basin_status check_is_header(basin_tables *j, basin_table_file *t, basin_
     const char *value = NULL;
     double x;
     bool more;
+    for (int r = 0; r < BASIN_ROLES; r++)
+        if (find_role(j, t, (basin_role)r) >= 0) return BASIN_OK; /* a name that is known */
     BASIN_TRY(basin_table_rows_next(rows, &more, j->error));
     for (int i = 0; more && i < t->columns; i++) {
         const char *name = t->column[i].name, *field = basin_table_rows_field(rows, i);

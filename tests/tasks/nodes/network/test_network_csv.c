@@ -415,7 +415,7 @@ TEST(refuses_mistakes) {
         {"src,dst\n1,2\n3\n", NULL, "edges.csv: line 3 has 1 fields, expected 2"},
         {"src,dst\n1,\n", NULL, "line 2: an end of the edge is empty"},
         {"src,dst\n1,\"2\n3,4\n", NULL, "ends within quotes; the record begins in line 2"},
-        {"src,dst\na,z\n", "id,f\na ,1\n",
+        {"src,dst\na,z\n", "id,7.5\na ,1.5\n",
          "edges.csv: line 2: node 'a' is in no file of nodes, where ids are like 'a ' (the"},
         {"src,dst\na,z\n", "id,f\n", "node 'a' is in no file of nodes, where there is no row ("},
         {"src,dst\na,a\n", "id,f\na,1\na,2\n", "nodes.csv: line 3: node 'a' for the second time"},
