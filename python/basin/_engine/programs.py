@@ -19,7 +19,7 @@ from typing import Any
 import numpy
 
 from basin._engine.library import BasinError, check, ffi, lib
-from basin._engine.plan import Backend, Plan, Store, backend_of, warn_not_converged
+from basin._engine.plan import Backend, Plan, Plans, Store, backend_of, warn_not_converged
 from basin._engine.trees import LEAF, as_text, flatten, from_text, imported, unflatten
 from basin._engine.trees import names as leaf_names
 from basin._expr import operations
@@ -57,12 +57,9 @@ class Program:
         self.name, self.names, self.shapes, self._build = name, names, shapes, build
         self.structure: Any = LEAF  # of its results; those of derivatives are a list
         self._derived: dict[str, Program] = {}
-        self._plans: dict[Any, Running] = {}
+        self._plans, self._resident = Plans(), {}
         self._lock = threading.Lock()
         self.outputs = tuple(e.shape for e in self.trace()[2]) if outputs is None else outputs
-
-    def __repr__(self) -> str:
-        return f"<program {self.name} {list(self.shapes)} -> {list(self.outputs)}>"
 
     def build(self, graph: Graph, inputs: "list[Expression]") -> "list[Expression]":
         """Its outputs as expressions of the inputs."""
@@ -98,9 +95,11 @@ class Program:
         """What computes it; `backend` is a name, `device` the calling thread's on cuda."""
         key = backend, device, threads
         with self._lock:
-            if key not in self._plans:
-                self._plans[key] = Running(self, _backend(*key))
-            return self._plans[key]
+            if backend != "cuda":
+                return self._plans.find(key, lambda: Running(self, _backend(*key)))
+            if key not in self._resident:  # what runs on a device may be captured there
+                self._resident[key] = Running(self, _backend(*key))
+            return self._resident[key]
 
 
 def _pointers(expressions):
@@ -279,7 +278,7 @@ def _called(structures):
     return called
 
 
-@functools.lru_cache(maxsize=512)
+@functools.lru_cache(maxsize=128)
 def find(key: str, shapes: "tuple[tuple[int, ...], ...]") -> Program:
     """The program of that name for inputs of these shapes."""
     base, derived, how = key.rpartition("|")
@@ -378,7 +377,7 @@ class Running:
     def __init__(self, program: Program, backend: Backend):
         graph, inputs, outputs = program.trace()
         self.plan, self.backend = Plan(graph, inputs, outputs, Store(backend)), backend
-        self._kept = [_pointers(inputs), _pointers(outputs)]
+        self._kept, self.bytes = [_pointers(inputs), _pointers(outputs)], self.plan.bytes
         self._from = ffi.new("uintptr_t[]", max(len(inputs), 1))
         self._to = ffi.new("uintptr_t[]", max(len(outputs), 1))
         self.pointer = ffi.new(
