@@ -201,11 +201,12 @@ typedef struct basin_substep {
 
 /* A descent to a fixed point instead of a number of steps, as basin_descend builds it. Each step
  * adds the pull of where the tokens began, x <- x + alpha (x0 - x - dE/dg), until no token would
- * move by more than `until` of its length at alpha 1, after `steps` steps at most; then x = x0 -
- * dE/dg, whatever alpha is. Gradients are those of the fixed point: of a linear system, solved to
- * within `accuracy` (relative) by `products` products with the energy's Hessian at most. Memory is
- * that of one step. basin_store_take_convergence gives the statistics. The activation must be the
- * gradient of a Lagrangian, as layer norms are; no noise, no substeps. */
+ * move by more than `until` of its length at alpha 1 (which counts as at most 100 times what it and
+ * its force were at first), after `steps` steps at most; then x = x0 - dE/dg, whatever alpha is.
+ * Gradients are those of the fixed point: of a linear system, solved to within `accuracy`
+ * (relative) by `products` products with the energy's Hessian at most. Memory is that of one step.
+ * basin_store_take_convergence gives the statistics. The activation must be the gradient of a
+ * Lagrangian, as layer norms are; no noise, no substeps. */
 typedef struct basin_implicit {
     bool on;
     double until, accuracy; /* 0: 1e-4 and 1e-3 */

@@ -366,7 +366,8 @@ class Energy(Method):
         """Where dE/dg = 0, as the descent from x finds it: a FixedPoint of arrays, or inside a
         traced function an expression, whose gradients are those of the fixed point, whatever way
         led there: memory is that of one step. It is reached where dE/dg is at most the share
-        `until` of each token's length; after `steps` steps without that, a warning says so.
+        `until` of each token's length (at most 100 times what that and dE/dg were at first); after
+        `steps` steps without that, a warning says so.
 
         With `held`, tokens are held by where they began, x = x0 - dE/dg: what a layer norm for
         example requires, whose energies have no dE/dg = 0. `accuracy` and `products` bound the

@@ -850,6 +850,9 @@ def test_fixed_points_say_whether_they_were_found():
     with pytest.warns(RuntimeWarning, match="1 of 1 fixed points did not converge"):
         lost = well.fixed_point([1.0], a=[8.0], alpha=0.001, steps=3, backend="ref")
     assert not lost.converged and lost.change > 1 and "not converged" in repr(lost)
+    with pytest.warns(RuntimeWarning, match="did not converge"):  # further and further away
+        slope = basin.energy(lambda g: numpy.sum(g))
+        assert not slope.fixed_point([1.0, 2.0], steps=5000).converged
     root = basin.function(lambda a: well.fixed_point(numpy.ones(1), a=a, alpha=0.02, steps=3))
     with pytest.warns(RuntimeWarning, match="fixed points did not converge"):
         root([8.0])

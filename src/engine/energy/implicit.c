@@ -102,10 +102,14 @@ static basin_expr reverse(basin_expr end, const basin_iteration *rest, basin_exp
 
 /* ---- the descent ---- */
 
-/* The largest length of a row of a, in shares of that row's length in x. */
-static basin_expr largest(basin_expr a, basin_expr x) {
-    basin_expr length = basin_offset(basin_sum(basin_square(x), -1, 1), 1e-30);
-    return basin_sqrt(basin_max_all(basin_div(basin_sum(basin_square(a), -1, 1), length)));
+static basin_expr squares(basin_expr a) { return basin_sum(basin_square(a), -1, 1); }
+
+/* The largest length of a row of a, in shares of that row's length in x, which counts as at most
+ * 100 times what it and its force were at first: tokens that only go further away never come to
+ * rest. */
+static basin_expr largest(basin_expr a, basin_expr x, basin_expr first) {
+    basin_expr length = basin_minimum(squares(x), basin_scale(first, 1e4));
+    return basin_sqrt(basin_max_all(basin_div(squares(a), basin_offset(length, 1e-30))));
 }
 
 static basin_expr check(const basin_descent_spec *spec, basin_expr x, const basin_expr *trace) {
@@ -136,19 +140,22 @@ static basin_iteration stepper(const basin_energy *energy, basin_expr u, double 
     basin_shape shape = basin_expr_shape(u);
     basin_expr x = end_state(graph, shape), held = state(graph, "r", shape);
     basin_expr before = state(graph, "p", shape), k = state(graph, "rho", BASIN_SCALAR);
+    basin_expr length = state(graph, "q", basin_expr_shape(squares(u)));
     basin_expr lead = basin_div(k, basin_offset(k, 3));
     basin_expr y = basin_add(x, basin_mul(lead, basin_sub(x, before)));
     basin_expr force = basin_energy_force(energy, basin_energy_activation(energy, y));
     basin_expr move = basin_add(force, basin_sub(held, y));
     basin_expr next = basin_add(y, basin_scale(move, alpha));
     basin_expr along = basin_greater(dot(move, basin_sub(next, x)), basin_scalar(graph, 0));
+    basin_expr first = basin_where(length, length, basin_add(squares(y), squares(move)));
     return (basin_iteration){
         .carry = {{x, u, next},
                   {held, u, NULL},
                   {before, u, x},
-                  {k, basin_scalar(graph, 0), basin_mul(along, basin_offset(k, 1))}},
-        .carries = 4,
-        .left = largest(move, y)};
+                  {k, basin_scalar(graph, 0), basin_mul(along, basin_offset(k, 1))},
+                  {length, basin_scale(squares(u), 0), first}},
+        .carries = 5,
+        .left = largest(move, y, first)};
 }
 
 basin_expr basin_descend_implicit(const basin_energy *energy, basin_expr u,
