@@ -11,7 +11,7 @@
 /* Additions: numbers, texts of numbers, dates, gaps, several rows. */
 #define SERVING_ADDITION                                                                           \
     "{\"accounts\":[{\"id\":\"e\",\"balance\":\"2.127,34\",\"country\":\"DE\",\"opened\":"         \
-    "\"2024-06-01T08:30:00\"},{\"id\":7,\"balance\":null}],\"edges\":[{\"source\":\"e\","          \
+    "\"2024-06-01T08:30:00\"},{\"id\":\"7\",\"balance\":null}],\"edges\":[{\"source\":\"e\","      \
     "\"target\":\"a\",\"amount\":1e3,\"time\":1717200000,\"kind\":\"wire\"}]}"
 
 #endif

@@ -186,7 +186,9 @@ def test_errors(s):
         (400, "POST", "/add", {"accounts": [{"id": "E1", "balance": [1]}]}, "'balance' is a list"),
         (422, "POST", "/add", {"accounts": [{"id": "E1", "balance": "much", "country": "DE"}]}, "'balance'"),
         (422, "POST", "/add", '{"accounts":[{"id":"E1","balance":1e999}]}', "'balance' is too large"),
-        (422, "POST", "/add", {"accounts": [{"id": 2**60, "balance": 1}]}, "'id' has more digits"),
+        (422, "POST", "/add", {"accounts": [{"id": "E1", "country": 2**60}]}, "'country' has more digits"),
+        (400, "POST", "/add", {"accounts": [{"id": 127, "balance": 1}]}, "'id' is an id, expected a string"),
+        (400, "POST", "/add", {"edges": [edge("A1", 2)]}, "'target' is an id, expected a string"),
         (422, "POST", "/add", {"accounts": [{"id": "E1", "balance": "3e38", "country": "DE"}]}, "'balance' is too large"),
         (422, "POST", "/add", {"accounts": [{"id": "E1", "balance": "1.234", "country": "DE"}]}, "1.234 or 1234"),
         (422, "POST", "/add", {"accounts": [{"id": "E1", "balance": True, "country": "DE"}]}, "'balance' holds 'true"),
@@ -348,13 +350,13 @@ def test_numbers():
     # A journal of format 1, whose numbers and texts have the meaning that they had.
     with open("comma.basin", "rb") as f:
         head = {"basin_journal": 1, "base": hashlib.sha256(f.read()).hexdigest()}
-    records = [head, {"accounts": [{"id": "c", "balance": 3.25, "country": "DE"}, {"id": "d", "balance": "1.234", "country": "DE"}]}]
+    records = [head, {"accounts": [{"id": "c", "balance": 3.25, "country": "DE"}, {"id": 7, "balance": "1.234", "country": "DE"}]}]
     lines = [json.dumps(r, separators=(",", ":")) for r in records]
     with open("old.journal", "w") as f:
         f.writelines(f"{zlib.crc32(line.encode()):08x} {line}\n" for line in lines)
     s = Server("--journal", "old.journal", base="comma.basin")
-    assert value_of(s, "c", "balance") == 3.25 and value_of(s, "d", "balance") == 1234
-    assert s.ask("POST", "/add", {"edges": [edge("c", "d", 1.5)]})[1]["journal"] == 2
+    assert value_of(s, "c", "balance") == 3.25 and value_of(s, "7", "balance") == 1234
+    assert s.ask("POST", "/add", {"edges": [edge("c", "7", 1.5)]})[1]["journal"] == 2
     s.stop()
     assert [r["kind"] for r in listed("old.journal")] == ["addition"] * 2
 

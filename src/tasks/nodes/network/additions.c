@@ -220,6 +220,8 @@ static basin_status put_row(const place *at, cJSON *object, basin_error *error) 
         const cJSON *value = get(object, usual[at->kind][end]);
         if (!value) value = get(object, end_name(at, end));
         if (end) fputc(',', at->file);
+        if (at->door && (cJSON_IsNumber(value) || cJSON_IsBool(value)))
+            return refuse(at, BASIN_BAD_FILE, value->string, "is an id, expected a string", error);
         BASIN_TRY(text_of(&text, number, at, value, error));
         if (!*text)
             return refuse(at, BASIN_BAD_FILE, end_name(at, end), "is absent or empty", error);
