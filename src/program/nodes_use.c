@@ -403,6 +403,9 @@ static basin_status open_trained(job *j, basin_error *error) {
 }
 
 static basin_status open_all(job *j, basin_error *error) {
+    if (j->o->network.unlabelled_first && !j->o->context.on && !j->o->unlabelled)
+        return basin_usage(error, "--unlabelled-first has no effect: scores do not depend on "
+                                  "labels of FILE");
     if (j->o->context.on) {
         basin_args_context_read(&j->o->args);
         BASIN_TRY(basin_nodes_model_open(&j->use, &j->o->args, NULL, error));

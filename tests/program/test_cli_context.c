@@ -128,6 +128,7 @@ TEST(labels_that_cannot_be_compared) {
         run_ok(state, "anomaly score --in-context one.csv transfers.csv --threads 1");
     assert_contains(p->err, "only 1 anomalous node");
     assert_error(run(state, "anomaly score --passes 2 m.st " TABLES), 2, "--passes");
+    assert_error(run(state, "anomaly score --unlabelled-first 9 m.st " TABLES), 2, "no effect");
     assert_error(run(state, "anomaly score --in-context --weights accounts.csv " TABLES), 1,
                  "accounts.csv");
 }
