@@ -175,8 +175,7 @@ class Trainer:
         return self._steps
 
     def step(self, **batch: Any) -> float:
-        """One step on a batch, whose arrays are the other arguments of the loss; returns the loss
-        before it."""
+        """One step on a batch, the other arguments of the loss; returns the loss before it."""
         value = ffi.new("double *")
         with self._lock():
             plan, arrays = self._plan(batch)
@@ -219,15 +218,18 @@ class Trainer:
 
     def save(self, path: Any) -> None:
         """Everything needed to go on, moments included; written aside, then renamed."""
+        parts = [ffi.new("char[]", s.encode()) for s in ("optimizer", self._kwargs["optimizer"])]
+        meta = ffi.new("basin_meta *", parts)
         with self._lock():
-            check(
-                lib.basin_checkpoint_write, path_of(path), self._store.pointer, self._steps,
-                ffi.NULL, 0,
-            )  # fmt: skip
+            file = path_of(path), self._store.pointer, self._steps, meta, 1
+            check(lib.basin_checkpoint_write, *file)
 
     def load(self, path: Any) -> None:
         """Goes on from what save() wrote."""
         bundle, step = bundle_of(path), ffi.new("int64_t *")
+        saved, own = text(lib.basin_bundle_meta(bundle, b"optimizer")), self._kwargs["optimizer"]
+        if saved not in (None, own):
+            raise BasinError(f"{path}: saved by optimizer {saved!r}, expected this one's, {own!r}")
         with self._lock():
             # What the store lacks so far: moments, which a plan's first step would make.
             for i in range(lib.basin_bundle_count(bundle)):

@@ -179,6 +179,9 @@ def test_trainers_are_pickled_and_loaded_before_a_step(tmp_path, optimizer):
     again = pickle.loads(pickle.dumps(first))
     loaded = basin.Trainer(loss, weights, **options)
     loaded.load(tmp_path / "run.safetensors")
+    other = "sgd" if optimizer == "adamw" else "adamw"
+    with pytest.raises(basin.BasinError, match=f"by optimizer '{optimizer}', .* '{other}'"):
+        basin.Trainer(loss, weights, optimizer=other).load(tmp_path / "run.safetensors")
     rest = [t.fit([{"x": X, "y": Y}] * 3) for t in (first, again, loaded)]
     assert rest[0] == rest[1] == rest[2] and loaded.steps == 33
     with pytest.raises(basin.BasinError, match="optimizer 'adam', expected one of adamw"):
