@@ -96,8 +96,7 @@ class Energy(Method):
     # ---- as expressions ----
 
     def terms(self, g: Any, x: Any = None, /, **parameters: Any) -> dict[str, Any]:
-        """Its terms by name at activations g, as expressions; `x`, the tokens, for an energy of
-        these as well."""
+        """Its terms by name at activations g, as expressions; `x`: tokens, for energies of both."""
         first = (g, x) if self._takes_x else (g,)
         graph = _leaves(g)[0]._graph
         parameters = {n: v for n, v in parameters.items() if n not in self._only_activation}
@@ -131,8 +130,7 @@ class Energy(Method):
         return f"{self.__name__} ({code.co_filename}, line {code.co_firstlineno})"
 
     def total(self, terms: dict, x: Any) -> Expression:
-        """The sum of terms at tokens x, which must be one number, or one per sample where the
-        energy is `batched`."""
+        """The sum of terms at tokens x: one number, or one per sample of a `batched` energy."""
         first, expected = _leaves(x)[0], self._lead(x)
         made = {n: required_expression(term, first._graph) for n, term in terms.items()}
         for name, term in made.items():
@@ -540,8 +538,7 @@ class FixedPoint:
     converged: bool
     steps: int
     change: float
-    """The largest share of its length by which a token would still move, where it did not
-    converge."""
+    """The largest share of its length by which a token that has not converged would still move."""
 
     def __repr__(self) -> str:
         after = f"converged after {self.steps} steps"
@@ -565,8 +562,7 @@ def _leaves(tree):
 
 
 def _activation_of(given):
-    """An activation by its name, its Lagrangian or its function, or a tree of them; None: g is
-    x."""
+    """An activation by its name, Lagrangian or function, or a tree of them; None: g is x."""
     if isinstance(given, (dict, list, tuple)):
         kind, keys, values = parts_of(given)
         values = [_activation_of(value) for value in values]

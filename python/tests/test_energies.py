@@ -605,6 +605,9 @@ def test_what_an_energy_cannot_be_is_refused():
         bowl.descend([1.0, 2.0], noise=[0.1, 0.2])
     with pytest.raises(basin.BasinError, match=r"until \[1\].*number"):
         bowl.descend([1.0, 2.0], until=[0.1])
+    still = basin.energy(lambda g, x, c: numpy.sum(x**2) * c)
+    with pytest.warns(match="line [0-9]+.: its force is 0 everywhere.*g"):
+        still.descend([1.0, 2.0], c=1.0)
     with pytest.raises(basin.BasinError, match="activation 3.*function of tokens x"):
         basin.energy(activation=3)(lambda g: numpy.sum(g))
     for way in ("__call__", "descend", "force"):

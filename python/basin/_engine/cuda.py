@@ -57,8 +57,7 @@ def has_driver() -> bool:
 
 @functools.cache
 def prepare() -> None:
-    """Opens those of NVIDIA's packages that are not there yet. They stay open: CUDA does not like
-    to be unloaded."""
+    """Opens NVIDIA's packages that are not there yet, for good: CUDA must not be unloaded."""
     module = _module()
     for name in needed(module) if module else ():
         if not _opens(name, _NOLOAD):

@@ -1,5 +1,4 @@
-"""Descents of energies written in Python: what is built once for a shape and run again and again,
-and where it led."""
+"""Descents of energies written in Python: what is built once for a shape, and where it led."""
 
 import dataclasses
 import functools
@@ -127,8 +126,12 @@ class Bound(Callbacks):
         self._x = self._first = x
         self._mask, self._last = mask, (ffi.NULL, {})
         g = energy.activation(x, parameters)
-        terms = energy.terms(apply(lib.basin_variable, g), x, **parameters)
-        energy.total(terms, x)  # which checks its shape
+        variable = apply(lib.basin_variable, g)
+        terms = energy.terms(variable, x, **parameters)
+        total = energy.total(terms, x)  # which checks its shape
+        slope = lib.basin_grad(pointer_of(total), pointer_of(variable))
+        if not turns and slope == lib.basin_full(graph.pointer, lib.basin_expr_shape(slope), 0):
+            warn(f"{energy._where()}: its force is 0 everywhere: it does not depend on g")
         self.names = list(terms)
         terms = [
             {"name": self.text(name), "build": self._again(_BUILD, self._term, name)}

@@ -85,8 +85,7 @@ class Plan:
     structure, found = LEAF, None
 
     def __init__(self, graph, inputs, outputs, store, fixed=0):
-        """The last `fixed` inputs are copied only where another array is given, or one that could
-        have changed."""
+        """The last `fixed` inputs are copied only where the array is another or could change."""
         self.graph, self.store = graph, store
         self._fixed, self._last = len(inputs) - fixed, [None] * fixed
         self._outputs = ffi.new("basin_expr[]", [e._pointer for e in outputs])

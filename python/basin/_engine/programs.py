@@ -206,8 +206,7 @@ class Source:
         return f"<{self.output} of {self.what!r}>"
 
     def bind(self, args: Any, parameters: "dict[str, Any]") -> "dict[str, Any]":
-        """The arguments that were given, by name, in their order. Of an energy the first is also
-        called x."""
+        """The arguments that were given, by name, in their order; an energy's first is also x."""
         names = self.names
         if len(args) > len(names) and self._rest is None:
             raise BasinError(f"{len(args)} arguments of {self!r}, expected {', '.join(names)}")

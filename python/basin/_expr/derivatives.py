@@ -1,5 +1,4 @@
-"""Derivatives of expressions beyond gradients. Each takes expressions: inside functions that Basin
-traces."""
+"""Derivatives of expressions beyond gradients, inside functions that Basin traces."""
 
 from typing import Any
 

@@ -277,8 +277,7 @@ class Expression(ArrayMethods):
 
 
 def as_expression(value, graph) -> "Optional[Expression]":
-    """The value as an expression of the graph; None where it is nothing numeric. Arrays of any
-    library become constants."""
+    """The value as an expression of the graph, of arrays as constants; None where not numeric."""
     if isinstance(value, Expression):
         if value._graph is not graph:
             raise BasinError("expressions of two different traces do not mix")

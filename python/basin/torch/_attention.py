@@ -1,5 +1,4 @@
-"""Energy attention as functions of PyTorch tensors: what callers give, as the operations take
-it."""
+"""Energy attention as functions of PyTorch tensors: operations of what callers give."""
 
 from __future__ import annotations
 
@@ -86,8 +85,7 @@ _known = {}
 
 
 def _problem(q, k, beta, pairs, scale, exclude_self, layout):
-    """The same; with a number as beta, without list and scale, checked once a shape, where nobody
-    watches."""
+    """The same; with a number as beta, without list and scale, unwatched, checked once a shape."""
     options = beta, pairs, scale, exclude_self, layout
     usual = type(beta) is float and scale is None and (pairs is None or type(pairs) is str)
     plain = type(q) in _ops.PLAIN and type(k) in _ops.PLAIN

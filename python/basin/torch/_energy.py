@@ -129,8 +129,7 @@ def _looped(size, key, tensors, dims):
 
 
 class _Transformed(torch.autograd.Function):
-    """The same for torch.func and forward mode, which ask functions for derivatives, not
-    operations."""
+    """The same for torch.func and forward mode, which ask functions for derivatives."""
 
     @staticmethod
     def forward(key, outs, *tensors):

@@ -246,8 +246,7 @@ def _flat(x):
 
 
 def _batched(operation, listed):
-    """For vmap: the axis of a batch more becomes part of the batch. `listed` is the place of a list
-    among operands."""
+    """For vmap: the new axis becomes part of the batch. `listed`: a list's place among operands."""
 
     def rule(info, in_dims, *operands):
         size = info.batch_size

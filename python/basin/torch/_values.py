@@ -123,8 +123,7 @@ _checked = {}
 
 
 def _known(q, k, v, causal, scale):
-    """Flags and factor of calls of tensors [B, H, N, Y] of one batch, checked once per shape; None
-    for other calls."""
+    """Flags and factor of calls of tensors [B, H, N, Y], checked once per shape; None: others."""
     if type(q) not in PLAIN or type(k) not in PLAIN or type(v) not in PLAIN:
         return None
     if torch.is_autocast_enabled("cuda" if q.is_cuda else "cpu"):

@@ -259,8 +259,7 @@ class Model:
         self, x: Any = None, *, draws: int = DRAWS, steps: int = 20, seed: int = 0
     ) -> Verdict:
         """Measures whether the published update is the gradient of the stated energy and goes down
-        it, and whether it is a gradient at all, from x or from `draws` draws of N(0, 1), in
-        double."""
+        it, or is a gradient at all, in double, from x or from `draws` draws of N(0, 1)."""
         rng = numpy.random.default_rng((seed, 1))  # not those that made the memories
         found, skews = [], []
         for _ in range(1 if x is not None else draws):
