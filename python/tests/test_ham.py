@@ -368,6 +368,13 @@ def test_parameters_are_copies():
     w += 1
     with pytest.raises(ValueError, match="read-only"):
         network.params["vh"]["w"] += 1
+    for parts in (network.params, network.params["vh"]):
+        with pytest.raises(basin.BasinError, match="read-only: network.set"):
+            parts["w"] = w
+    free = copy.deepcopy(network.params)
+    free["vh"]["w"] = w
+    with pytest.raises(basin.BasinError, match="tau 0, .*above 0"):
+        ham.Layer("identity", 5, tau=0)
     other = copy.copy(network).set({"vh": {"w": 2 * first}})
     close(network.params["vh"]["w"], first)
     close(other.params["vh"]["w"], 2 * first)

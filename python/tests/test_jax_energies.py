@@ -18,6 +18,7 @@ from jax.test_util import check_grads  # noqa: E402
 
 import basin  # noqa: E402
 import basin.jax as bj  # noqa: E402
+from basin import ham  # noqa: E402
 
 CASES = some_energies.cases()
 OPTIONS = {"value": {}, "force": {}, "descend": {"steps": 2, "alpha": 0.1}}
@@ -250,6 +251,14 @@ def test_containers_of_the_users_and_many_arguments():
     assert jax.grad(lambda p: f(p, jnp.ones((4, 3))).w.sum())(weights).w.tolist() == [[4, 4]] * 3
     f = bj.function(basin.function(lambda *xs, **by: sum(numpy.sum(x) for x in xs) * by["b"]))
     assert f(jnp.ones(2), jnp.ones(3), b=2.0) == 10
+
+
+def test_parameters_of_a_network_are_a_tree():
+    net = ham.HAM({"v": ham.Layer("identity", 2)}, {"b": ham.bias()}, [(["v"], "b")])
+    f = bj.function(basin.function(lambda p, v: net.at(p).energy(None, {"v": v})))
+    slope = jax.grad(f)(net.params, jnp.array([1.0, 2.0]))
+    moved = jax.tree_util.tree_map(lambda w, s: w - s, net.params, slope)
+    assert moved["b"]["b"].tolist() == [1, 2]
 
 
 def test_an_energy_of_a_tree():

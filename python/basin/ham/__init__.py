@@ -83,6 +83,8 @@ class Layer:
         sizes = [shape] if isinstance(shape, numbers.Integral) else shape
         self.shape = tuple(operator.index(size) for size in sizes)
         self.tau, self.bias = tau, bias
+        if not 0 < tau < numpy.inf:
+            raise BasinError(f"tau {tau}, expected a finite number above 0")
 
     def __repr__(self) -> str:
         return f"Layer({self.lagrangian!r}, {list(self.shape)})"
@@ -160,7 +162,7 @@ class HAM(Energy):
     @property
     def params(self) -> dict[str, Any]:
         """All parameters, params["SYNAPSE"]["w"] for example: arrays that only set() replaces."""
-        return {owner: dict(parts) for owner, parts in self._values.items()}
+        return ReadOnly({owner: ReadOnly(parts) for owner, parts in self._values.items()})
 
     def init(self, seed: int = 0) -> "HAM":
         """Draws all parameters anew but those that were given as arrays; returns itself."""
@@ -256,8 +258,7 @@ class HAM(Energy):
     def layer_energies(
         self, g: Optional[States], x: States, *, backend: Any = None
     ) -> dict[str, Any]:
-        """<x, g> - L(x) of each layer. g None: those of x, in closed form, which loses no digits
-        where neurons saturate."""
+        """<x, g> - L(x) of each layer. g None: those of x, exact where neurons saturate."""
         return self._evaluate(_built.layer_energies, {"g": g, "x": x}, backend)
 
     def connection_energies(self, g: States, *, backend: Any = None) -> dict[str, Any]:
@@ -380,8 +381,7 @@ class HAM(Energy):
         mask: Optional[States] = None, synapses_only: bool = False, recompute: bool = False,
     ) -> dict[str, Expression]:  # fmt: skip
         """The states after `steps` steps as expressions, through which a loss can be
-        differentiated, by parameters of at() as well. With `recompute`, memory grows by the states
-        of one step."""
+        differentiated, by parameters of at() as well. `recompute`: memory grows by states only."""
         masks = self._masks_of(clamp, mask, self._batch({"x": x}))
         given = {"x": x, "mask": {n: v for n, v in masks.items() if v is not None}}
         spec = {"steps": steps, "dt": alpha, "synapses_only": synapses_only, "recompute": recompute}
@@ -523,6 +523,18 @@ class HAM(Energy):
         if key not in networks:
             networks[key] = Built(self, graph, values)
         return networks[key]
+
+
+class ReadOnly(dict):
+    """A dict that shows what a network has; copies and pickles are plain dicts, which may change."""
+
+    def __setitem__(self, *_, **__):
+        raise BasinError("params are read-only: network.set({'SYNAPSE': {'w': ..}}) replaces them")
+
+    update: Any = __setitem__
+
+    def __reduce__(self):
+        return dict, ({**self},)
 
 
 class Settled(Packed):

@@ -17,10 +17,14 @@ from basin._engine.plan import Backend, warn_not_converged
 from basin._engine.trees import LEAF, parts_of, unflatten
 from basin.energies import Energy
 from basin.functions import Function
+from basin.ham import ReadOnly
 from basin.jax._ops import _capsule
 from basin.jax._primitives import operation
 
 _TARGET = "basin_plan"
+jax.tree_util.register_pytree_node(
+    ReadOnly, lambda tree: (tree.values(), tuple(tree)), lambda k, values: ReadOnly(zip(k, values))
+)
 
 
 def _shapes(key, *operands):

@@ -1,5 +1,4 @@
-"""Softmax attention with values as a function of JAX arrays: what callers give, as the operations
-take it."""
+"""Softmax attention with values as a function of JAX arrays: operations of what callers give."""
 
 from __future__ import annotations
 

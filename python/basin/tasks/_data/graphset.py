@@ -174,8 +174,7 @@ def _smiles_of(molecule):
 
 
 def _molecules(smiles, stereo=False, as_is=False, skip=False):
-    """A set of all these, and the places of those that were read; an error names the others, with
-    `skip` a warning."""
+    """A set of these, and the places of those read; an error (`skip`: a warning) names others."""
     texts = [ffi.new("char[]", str(text).encode()) for text in smiles]
     given = ffi.new("char *[]", texts)
     options = sized(

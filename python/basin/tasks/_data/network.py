@@ -319,8 +319,7 @@ class Network:
     # ---- the library's ----
 
     def build(self, schema=ffi.NULL):
-        """The library's network, with columns in the order of the schema. Only nodes that are asked
-        for have labels."""
+        """The library's, columns in the schema's order; only nodes asked for have labels."""
         network = ffi.new("basin_network **")
         try:
             if self._paths:
@@ -368,8 +367,7 @@ class Network:
         return sized("basin_network_options", table=kept[-1], **fields), kept
 
     def _relabel(self, network):
-        """Labels that were given beside files; those of nodes that are not asked for are
-        forgotten."""
+        """Labels that were given beside files; those of nodes not asked for are forgotten."""
         given = self._label if self._paths or self._tables else None
         labels = network_labels(network)
         if given is None and (self._rows is None or labels is None):
@@ -532,8 +530,7 @@ def _carries(edges):
 
 
 def _tables_of(features, columns, edges, options):
-    """Features, whose columns may be known, and edges as tables that the library reads as CSV; None
-    where arrays suffice."""
+    """Features and edges as tables that the library reads as CSV; None where arrays suffice."""
     relations = _relations(edges)
     given = [name for name, value in options.items() if value is not None]
     numeric = columns is None and not (is_pandas(features) and not is_numeric(features))

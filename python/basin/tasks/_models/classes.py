@@ -42,8 +42,7 @@ class NodeClassifier(NodeEstimator):
         ) -> None: ...
 
     def fit(self, X: Any, y: Any = None, *, edges: Any = None, **options: Any) -> "Self":
-        """Trains on the nodes that have a label: numbers, of which -1 is unknown, or texts, of
-        which None is."""
+        """Trains on nodes that have a label: numbers (-1: unknown) or texts (None: unknown)."""
         network, values = _labelled(self._network(X, edges, options, fitting=True), y)
         self._fit(network)
         self._opened()
