@@ -127,6 +127,10 @@ TEST(labels_that_cannot_be_compared) {
     const program *p =
         run_ok(state, "anomaly score --in-context one.csv transfers.csv --threads 1");
     assert_contains(p->err, "only 1 anomalous node");
+    assert_null(strstr(p->err, "AUROC"));
+    change(state, "leak.csv", "{print $0, NR == 1 ? \"closed\" : 7 - $2}");
+    p = run_ok(state, "anomaly score --in-context leak.csv transfers.csv --threads 1");
+    assert_contains(p->err, "column 'closed' by itself has an AUROC of 1.0000");
     assert_error(run(state, "anomaly score --passes 2 m.st " TABLES), 2, "--passes");
     assert_error(run(state, "anomaly score --unlabelled-first 9 m.st " TABLES), 2, "no effect");
     assert_error(run(state, "anomaly score --in-context --weights accounts.csv " TABLES), 1,

@@ -625,45 +625,60 @@ static basin_run_task task_of(basin_nodes_fitting *f) {
 /* ---- columns that leak the answer ---- */
 
 /* A column that is written after the answer is known makes every figure meaningless. */
-static basin_status warn_of_leaks(const basin_nodes_fitting *f, basin_error *error) {
+basin_status basin_nodes_note_leaks(const basin_leaks *l, const basin_watch *watch,
+                                    basin_error *error) {
     enum { ENOUGH = 20000, RARE = 3 };
     static const double limit = 0.995;
-    const basin_network *n = f->network;
-    const basin_node_inputs *in = f->inputs.whole;
-    const basin_node_table *t = &in->node;
-    int64_t count = 0, labelled = f->train_count + f->validation_count, ones = 0, seen = 0;
-    int64_t step = 1 + labelled / ENOUGH;
+    int64_t count = 0, labelled = 0, ones = 0, seen = 0;
     char name[BASIN_MAX_REASON];
-    if (f->probe || f->class_of || !in->raw) return BASIN_OK;
+    for (int64_t i = 0; i < l->network->nodes; i++) labelled += l->label[i] >= 0;
+    int64_t step = 1 + labelled / ENOUGH;
     BASIN_SCRATCH_RAW(int64_t, node, labelled, "labels", error);
     BASIN_SCRATCH_RAW(uint8_t, label, labelled, "labels", error);
     BASIN_SCRATCH_RAW(double, score, labelled, "labels", error);
-    for (int64_t i = 0; i < n->nodes; i++) {
-        bool taken = f->part[i] == BASIN_SPLIT_TRAIN || f->part[i] == BASIN_SPLIT_VAL;
-        if (!taken || (n->label[i] != 1 && seen++ % step)) continue; /* every anomaly */
-        label[count] = n->label[i] == 1;
-        ones += label[count];
+    for (int64_t i = 0; i < l->network->nodes; i++) {
+        if (l->label[i] < 0 || (!l->label[i] && seen++ % step)) continue; /* every anomaly */
+        ones += label[count] = l->label[i] > 0;
         node[count++] = i;
     }
-    for (int64_t c = 0; c < t->own && ones >= RARE && count - ones >= RARE; c++) {
+    for (int64_t c = 0; c < l->columns && ones >= RARE && count - ones >= RARE; c++) {
         basin_ranking ranking = {.size = sizeof ranking};
-        int64_t fact = c - (t->own - t->facts);
-        basin_nodes_feature column = {.column = c,
-                                      .fact = fact < 0 ? -1 : fact % (t->facts / t->relations)};
         for (int64_t i = 0; i < count; i++) {
-            float x = in->raw[node[i] * t->own + c];
+            float x = l->value[node[i] * l->stride + c];
             score[i] = isfinite(x) ? (double)x : 0;
         }
         BASIN_TRY(basin_ranking_measure(&ranking, score, label, count, 0, error));
         double auroc = fmax(ranking.auroc, 1 - ranking.auroc); /* either way round */
         if (auroc > limit)
             basin_watch_note(
-                f->work.watch,
+                watch,
                 "%s: column '%s' by itself has an AUROC of %.4f: if it is written when the "
                 "answer is known, leave it out (drop)",
-                n->path, basin_nodes_reason_name(name, n, &column), auroc);
+                l->network->path, l->name(name, l->of, c), auroc);
     }
     return BASIN_OK;
+}
+
+static const char *own_column(char text[BASIN_MAX_REASON], const void *of, int64_t c) {
+    const basin_nodes_fitting *f = of;
+    const basin_node_table *t = &f->inputs.whole->node;
+    int64_t fact = c - (t->own - t->facts);
+    basin_nodes_feature column = {.column = c,
+                                  .fact = fact < 0 ? -1 : fact % (t->facts / t->relations)};
+    return basin_nodes_reason_name(text, f->network, &column);
+}
+
+static basin_status warn_of_leaks(const basin_nodes_fitting *f, basin_error *error) {
+    const basin_network *n = f->network;
+    const basin_node_inputs *in = f->inputs.whole;
+    if (f->probe || f->class_of || !in->raw) return BASIN_OK;
+    BASIN_SCRATCH_RAW(int32_t, label, n->nodes, "labels", error);
+    for (int64_t i = 0; i < n->nodes; i++) {
+        bool taken = f->part[i] == BASIN_SPLIT_TRAIN || f->part[i] == BASIN_SPLIT_VAL;
+        label[i] = taken ? n->label[i] == 1 : -1;
+    }
+    basin_leaks l = {n, label, in->raw, in->node.own, in->node.own, own_column, f};
+    return basin_nodes_note_leaks(&l, f->work.watch, error);
 }
 
 static basin_status prepare(basin_nodes_fitting *f, basin_error *error) {

@@ -69,6 +69,18 @@ basin_status basin_known_labels_load(basin_known_labels *known, const basin_bund
 
 enum { BASIN_TREE_RELATIONS = BASIN_MAX_RELATIONS + 1 };
 
+/* Notes columns that by themselves tell label 1 from 0. */
+typedef struct basin_leaks {
+    const basin_network *network;
+    const int32_t *label; /* [N] below 0: left out */
+    const float *value;   /* [N, stride], of which `columns` are looked at */
+    int64_t stride, columns;
+    const char *(*name)(char text[BASIN_MAX_REASON], const void *of, int64_t column);
+    const void *of;
+} basin_leaks;
+basin_status basin_nodes_note_leaks(const basin_leaks *leaks, const basin_watch *watch,
+                                    basin_error *error);
+
 enum { BASIN_NODES_LINES = 2560 }; /* names, one per line, as model files have them */
 void basin_nodes_add_line(char text[BASIN_NODES_LINES], const char *name);
 

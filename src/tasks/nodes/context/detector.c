@@ -213,6 +213,10 @@ static basin_status fail_label(const basin_context *c, int64_t place, basin_erro
                       basin_network_id(c->network, number_of(c, place), text));
 }
 
+static const char *own_column(char text[BASIN_MAX_REASON], const void *cells, int64_t column) {
+    return basin_cells_name(text, cells, column);
+}
+
 basin_status basin_context_store(basin_context *c, const basin_context_options *options,
                                  basin_error *error) {
     static const basin_context_options none = {0};
@@ -232,7 +236,10 @@ basin_status basin_context_store(basin_context *c, const basin_context_options *
         c->known[i] = y < 0 ? -1 : y;
         if (y > 1) return fail_label(c, i, error);
     }
-    basin_cells_label(&c->table.cells, c->known);
+    const basin_cells *cells = &c->table.cells;
+    basin_leaks leaks = {n, c->known, cells->value, cells->columns, cells->own, own_column, cells};
+    if (!o->label && !cells->components) BASIN_TRY(basin_nodes_note_leaks(&leaks, c->watch, error));
+    basin_cells_label(cells, c->known);
     return take_labels(c, error);
 }
 
