@@ -105,8 +105,8 @@ static basin_expr reverse(basin_expr end, const basin_iteration *rest, basin_exp
 static basin_expr squares(basin_expr a) { return basin_sum(basin_square(a), -1, 1); }
 
 /* The largest length of a row of a, in shares of that row's length in x, which counts as at most
- * 100 times what it and its force were at first: tokens that only go further away never come to
- * rest. */
+ * 100 times what it and its force were at first: tokens that only go further away do not
+ * converge. */
 static basin_expr largest(basin_expr a, basin_expr x, basin_expr first) {
     basin_expr length = basin_minimum(squares(x), basin_scale(first, 1e4));
     return basin_sqrt(basin_max_all(basin_div(squares(a), basin_offset(length, 1e-30))));
