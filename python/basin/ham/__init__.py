@@ -526,7 +526,7 @@ class HAM(Energy):
 
 
 class ReadOnly(dict):
-    """A dict that shows what a network has; copies and pickles are plain dicts, which may change."""
+    """A dict that shows what a network has; its copies and pickles are plain dicts."""
 
     def __setitem__(self, *_, **__):
         raise BasinError("params are read-only: network.set({'SYNAPSE': {'w': ..}}) replaces them")
