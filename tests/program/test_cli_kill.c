@@ -4,12 +4,12 @@
 #include "program/kill_work.h"
 
 TEST_WITH(killed_on_the_full_graph, make_table, program_teardown) {
-    survive_kills(state, ANOMALY "--epochs 150 --hops 1 --scaling quantile", 3, 100, 2);
+    survive_kills(state, ANOMALY "--epochs 60 --hops 1 --scaling quantile", 3, 100, 2);
 }
 
 /* What validation chose before the kill is in the checkpoint, not chosen anew. */
 TEST_WITH(killed_after_choosing, make_table, program_teardown) {
-    const char *command = ANOMALY "--epochs 300";
+    const char *command = ANOMALY "--epochs 100";
     run_ok(state, "%s -o whole.safetensors", command);
     for (unsigned time = 200; time <= 500; time += 300)
         if (!run_and_kill(state, command, time)) fail_msg("it had ended after %u ms", time);

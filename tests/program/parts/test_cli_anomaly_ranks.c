@@ -67,7 +67,7 @@ TEST_WITH(defaults_train_and_score_as_one, make_parts, remove_parts) {
 }
 
 TEST_WITH(a_killed_run_goes_on_with_other_ranks, make_parts, remove_parts) {
-#define LONG TRAIN "--epochs 40 --hops 1 --scaling standard --save-every 0 "
+#define LONG TRAIN "--epochs 20 --hops 1 --scaling standard --save-every 0 "
     must_run(run(state, LONG "-o whole.safetensors"));
     if (ranks_absent()) skip();
     for (int i = 0; i < 2; i++) { /* 50 ms after its first checkpoint */
