@@ -125,6 +125,7 @@ static basin_status run_member(worker *w, basin_error *error) {
     basin_graphs_settings settings = *p->settings;
     basin_graphs_model *model;
     settings.seed += w->number * p->spec.members + w->member;
+    settings.near = false; /* the fold has one memory, beside the mean of its members */
     settings.shards = basin_shards_choose(settings.shards, 0, settings.batch, NULL);
     BASIN_TRY(basin_graphs_model_new(&model, &settings, &p->input->set, w->fold->item[0],
                                      w->fold->count[0], w->backend, error));
