@@ -114,6 +114,10 @@ typedef struct basin_graphs_seen_list {
 } basin_graphs_seen_list;
 
 /* What near.c remembers of training molecules. */
+typedef struct basin_graphs_holder {
+    int32_t graph, times;
+} basin_graphs_holder;
+
 typedef struct basin_graphs_near {
     int64_t count;
     int64_t *start;   /* [count + 1] */
@@ -125,6 +129,10 @@ typedef struct basin_graphs_near {
                          similarity, as in older files */
     double share;     /* in predictions; the network has the rest. Before a file's is read: the one
                          that it states, -1 where it does not */
+    int64_t kinds;    /* of neighbourhoods: those of basin_graphs_near_index, not in files */
+    int32_t *kind;    /* [kinds] ascending */
+    int64_t *first;   /* [kinds + 1] */
+    basin_graphs_holder *holder; /* [first[kinds]] the molecules that have it, and how many times */
 } basin_graphs_near;
 
 /* What calibrate.c fits to validation graphs. */
@@ -272,6 +280,8 @@ basin_status basin_graphs_near_fit(basin_graphs_model *model, const basin_graphs
 basin_status basin_graphs_near_add(float *output, float *own, float *nearest, int64_t *at,
                                    const basin_graphs_model *model, const basin_graphset *set,
                                    const int64_t *graph, int64_t count, basin_error *error);
+/* Lists which molecules have each neighbourhood, from start and feature. */
+basin_status basin_graphs_near_index(basin_graphs_near *near, basin_error *error);
 void basin_graphs_near_free(basin_graphs_near *near);
 
 /* ---- calibrate.c ---- */

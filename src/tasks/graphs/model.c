@@ -554,6 +554,7 @@ static basin_status read_known(basin_graphs_model *m, const basin_bundle *bundle
                           basin_bundle_path(bundle),
                           near->start && !memory ? "near.*" : "conformal.*");
     if (near->count && near->share < 0) near->share = basin_graphs_near_usual(m);
+    if (near->count) BASIN_TRY(basin_graphs_near_index(near, error));
     return BASIN_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/parallel.h"
 #include "base/sort.h"
+#include "base/wide.h"
 #include "tasks/graphs/graphs.h"
 
 static const char memory[] = "the memory of molecules";
@@ -57,72 +58,137 @@ static basin_status list_all(basin_graphs_near *near, const basin_graphset *s, c
     return BASIN_OK;
 }
 
-/* The size of the intersection of two ascending lists over that of their union, with counts. */
-static double similarity(const basin_graphs_near *a, int64_t i, const basin_graphs_near *b,
-                         int64_t k) {
-    const int32_t *x = a->feature + a->start[i], *x_end = a->feature + a->start[i + 1];
-    const int32_t *y = b->feature + b->start[k], *y_end = b->feature + b->start[k + 1];
-    double all = (double)(x_end - x + (y_end - y)), shared = 0;
-    while (x < x_end && y < y_end) {
-        shared += *x == *y;
-        bool left = *x <= *y, right = *y <= *x;
-        x += left, y += right;
-    }
-    return all > shared ? shared / (all - shared) : 1;
-}
-
 static double kernel(const basin_graphs_near *near, double similar) {
     return near->width > 0 ? exp((similar - 1) / near->width) : similar;
 }
 
+basin_status basin_graphs_near_index(basin_graphs_near *near, basin_error *error) {
+    int64_t entries = near->start ? near->start[near->count] : 0, n = 0;
+    const int64_t kinds = (int64_t)1 << 32;
+    BASIN_SCRATCH_RAW(int64_t, all, entries + 1, memory, error);
+    for (int64_t g = 0; g < near->count; g++)
+        for (int64_t e = near->start[g]; e < near->start[g + 1]; e++)
+            all[e] = (int64_t)near->feature[e] * kinds + g;
+    qsort(all, (size_t)entries, sizeof *all, basin_compare_int64);
+    BASIN_TRY(BASIN_NEW_RAW(&near->kind, entries + 1, memory, error));
+    BASIN_TRY(BASIN_NEW_RAW(&near->first, entries + 1, memory, error));
+    BASIN_TRY(BASIN_NEW_RAW(&near->holder, entries + 1, memory, error));
+    for (int64_t e = 0; e < entries; e++) {
+        int32_t graph = (int32_t)(all[e] & (kinds - 1)), kind = (int32_t)((all[e] - graph) / kinds);
+        if (e && all[e] == all[e - 1]) {
+            near->holder[n - 1].times++;
+            continue;
+        }
+        if (!near->kinds || near->kind[near->kinds - 1] != kind)
+            near->kind[near->kinds] = kind, near->first[near->kinds++] = n;
+        near->holder[n++] = (basin_graphs_holder){graph, 1};
+    }
+    near->first[near->kinds] = n;
+    return BASIN_OK;
+}
+
 /* ---- all similarities ---- */
+
+enum { LANES = 8, ROWS = 4 }; /* systems of equations that are solved side by side; rows at once */
 
 typedef struct table {
     const basin_graphs_near *rows, *columns;
-    float *cell;        /* [rows, columns] */
-    const double *from; /* [columns] or NULL */
-    double *to;         /* [rows] */
+    float *cell; /* [rows, columns] */
+    bool kernel; /* of similarities, in place of these */
 } table;
 
-static void fill_rows(const void *context, int64_t first, int64_t last) {
-    const table *t = context;
-    int64_t columns = t->columns->count;
-    bool same = t->rows == t->columns; /* then the table is symmetric */
-    for (int64_t i = first; i < last; i++)
-        for (int64_t k = same ? i : 0; k < columns; k++) {
-            t->cell[i * columns + k] = (float)similarity(t->rows, i, t->columns, k);
-            if (same) t->cell[k * columns + i] = t->cell[i * columns + k];
-        }
+/* Adds what each column has in common with a row that has a neighbourhood `times` times. */
+static void add_shared(float *cell, const basin_graphs_near *b, int32_t kind, int32_t times) {
+    const int32_t *found =
+        bsearch(&kind, b->kind, (size_t)b->kinds, sizeof kind, basin_compare_int32);
+    if (!found) return;
+    const int64_t *range = b->first + (found - b->kind);
+    for (const basin_graphs_holder *h = b->holder + range[0]; h < b->holder + range[1]; h++)
+        cell[h->graph] += (float)(h->times < times ? h->times : times);
 }
 
-static void multiply_rows(const void *context, int64_t first, int64_t last) {
+/* The size of the intersection of two lists over that of their union, with counts. */
+static void fill_rows(const void *context, int64_t first, int64_t last) {
     const table *t = context;
+    const basin_graphs_near *a = t->rows, *b = t->columns;
     for (int64_t i = first; i < last; i++) {
-        double sum = 0;
-        const float *row = t->cell + i * t->columns->count;
-        for (int64_t k = 0; k < t->columns->count; k++) sum += (double)row[k] * t->from[k];
-        t->to[i] = sum;
+        float *cell = t->cell + i * b->count;
+        const int32_t *end = a->feature + a->start[i + 1];
+        memset(cell, 0, (size_t)b->count * sizeof *cell);
+        for (const int32_t *x = a->feature + a->start[i], *next; x < end; x = next) {
+            for (next = x; next < end && *next == *x;) next++;
+            add_shared(cell, b, *x, (int32_t)(next - x));
+        }
+        for (int64_t k = 0; k < b->count; k++) {
+            double all = (double)(a->start[i + 1] - a->start[i] + b->start[k + 1] - b->start[k]);
+            double shared = (double)cell[k];
+            cell[k] = all > shared ? (float)(shared / (all - shared)) : 1;
+            if (t->kernel) cell[k] = (float)kernel(b, (double)cell[k]);
+        }
+    }
+}
+
+/* What is known of the rows, and what is computed of it, LANES systems side by side: [rows, LANES]
+ * each. */
+typedef struct systems {
+    const table *t;
+    double *y, *x, *r, *p, *q; /* y: the right sides; NAN where a row has no part in a system */
+} systems;
+
+/* ROWS rows at once, which read p once. */
+BASIN_WIDE static void multiply_lanes(double *restrict q, const double *restrict p,
+                                      const float *restrict cell, int64_t columns) {
+    double sum[ROWS][LANES] = {0};
+    for (int64_t k = 0; k < columns; k++)
+        for (int r = 0; r < ROWS; r++)
+            for (int l = 0; l < LANES; l++)
+                sum[r][l] += (double)cell[r * columns + k] * p[k * LANES + l];
+    memcpy(q, sum, sizeof sum);
+}
+
+/* q = K p */
+static void multiply_rows(const void *context, int64_t first, int64_t last) {
+    const systems *s = context;
+    int64_t columns = s->t->columns->count;
+    for (int64_t i = first; i < last; i++) {
+        const float *cell = s->t->cell + i * ROWS * columns;
+        multiply_lanes(s->q + i * ROWS * LANES, s->p, cell, columns);
     }
 }
 
 /* Solves (K + RIDGE) x = y by conjugate gradients over the rows where y is a number; x is 0
- * elsewhere. `work` [3, rows]. */
-static void solve(double *x, const double *y, table *t, double *work) {
-    int64_t n = t->rows->count;
-    double *r = work, *p = work + n, *q = work + 2 * n, old = 0, first;
-    for (int64_t i = 0; i < n; i++)
-        x[i] = 0, r[i] = p[i] = isnan(y[i]) ? 0 : y[i], old += r[i] * r[i];
-    first = old;
-    for (int round = 0; round < ROUNDS && old > 1e-8 * first; round++) {
-        double along = 0, now = 0;
-        t->from = p, t->to = q;
-        basin_parallel_for(multiply_rows, t, n, 64, 0);
-        for (int64_t i = 0; i < n; i++)
-            q[i] = isnan(y[i]) ? 0 : q[i] + RIDGE * p[i], along += p[i] * q[i];
-        for (int64_t i = 0; i < n; i++)
-            x[i] += old / along * p[i], r[i] -= old / along * q[i], now += r[i] * r[i];
-        for (int64_t i = 0; i < n; i++) p[i] = r[i] + now / old * p[i];
-        old = now;
+ * elsewhere. */
+static void solve(const systems *s) {
+    int64_t n = s->t->rows->count;
+    double old[LANES] = {0}, first[LANES];
+    for (int64_t i = 0; i < n * LANES; i++) {
+        s->x[i] = 0, s->r[i] = s->p[i] = isnan(s->y[i]) ? 0 : s->y[i];
+        old[i % LANES] += s->r[i] * s->r[i];
+    }
+    memcpy(first, old, sizeof first);
+    for (int round = 0; round < ROUNDS; round++) {
+        double along[LANES] = {0}, now[LANES] = {0};
+        int open = 0;
+        basin_parallel_for(multiply_rows, s, basin_int_ceil(n, ROWS), 16, 0);
+        for (int64_t i = 0; i < n * LANES; i++) {
+            s->q[i] = isnan(s->y[i]) ? 0 : s->q[i] + RIDGE * s->p[i];
+            along[i % LANES] += s->p[i] * s->q[i];
+        }
+        for (int l = 0; l < LANES; l++) { /* one that is solved stays as it is */
+            bool more = old[l] > 1e-8 * first[l];
+            along[l] = more ? old[l] / along[l] : 0, open += more;
+        }
+        if (!open) break;
+        for (int64_t i = 0; i < n * LANES; i++) {
+            int64_t l = i % LANES;
+            s->x[i] += along[l] * s->p[i], s->r[i] -= along[l] * s->q[i];
+            now[l] += s->r[i] * s->r[i];
+        }
+        for (int64_t i = 0; i < n * LANES; i++) {
+            int64_t l = i % LANES;
+            s->p[i] = s->r[i] + (old[l] > 0 ? now[l] / old[l] : 0) * s->p[i];
+        }
+        memcpy(old, now, sizeof old);
     }
 }
 
@@ -143,56 +209,95 @@ double basin_graphs_truth(const basin_graphset *s, int64_t graph, int64_t c) {
     return s->class_of[graph] < 0 ? NAN : s->class_of[graph] == c;
 }
 
-/* What is being learnt: similarities of the molecules `graph` among each other. */
-typedef struct rows {
-    const basin_graphset *set;
-    const int64_t *graph;
-    table t;
-    double *y; /* [5, molecules] what is known, the solution, work */
-} rows;
-
-/* Column c as deviations from the mean of the rows that are known and not `hidden` (may be NULL),
- * solved; returns the mean. */
-static double solve_column(rows *l, int64_t c, const uint8_t *hidden) {
-    int64_t n = l->t.rows->count;
-    double sum = 0, known = 0;
-    for (int64_t i = 0; i < n; i++) {
-        l->y[i] = hidden && hidden[i] ? NAN : basin_graphs_truth(l->set, l->graph[i], c);
-        if (!isnan(l->y[i])) sum += l->y[i], known++;
-    }
-    for (int64_t i = 0; i < n; i++) l->y[i] -= sum / fmax(known, 1);
-    solve(l->y + n, l->y, &l->t, l->y + 2 * n);
-    return sum / fmax(known, 1);
-}
-
 static double bounded(const basin_graphs_model *m, double value) {
     if (m->target == BASIN_GRAPHS_VALUES && !m->binary) return value;
     return fmin(fmax(value, 1e-4), 1 - 1e-4);
 }
 
-/* Predicts the validation molecules of one part by a memory without them. */
-static void hold_out(float *held, float *nearest, rows *l, const basin_graphs_model *m,
-                     const basin_fold *f, int32_t *row, uint8_t *hidden) {
-    int64_t n = l->t.rows->count, C = m->outputs;
-    for (int64_t g = 0; g < l->set->graphs; g++) row[g] = -1;
-    for (int64_t i = 0; i < n; i++) row[l->graph[i]] = (int32_t)i, hidden[i] = 0;
-    for (int64_t i = 0; i < f->count[1]; i++)
-        if (row[f->item[1][i]] >= 0) hidden[row[f->item[1][i]]] = 1;
-    for (int64_t i = 0; i < f->count[1]; i++) {
-        int32_t own = row[f->item[1][i]];
-        float max = 0;
-        for (int64_t k = 0; own >= 0 && k < n; k++)
-            if (!hidden[k]) max = fmaxf(max, l->t.cell[own * n + k]);
-        nearest[i] = own < 0 ? NAN : m->near.width > 0 ? 1 + (float)m->near.width * logf(max) : max;
+/* What is being learnt: columns of the molecules `graph`, by memories without the validation
+ * molecules of each part, then by one of all. */
+typedef struct learning {
+    const basin_graphs_model *m;
+    const basin_graphset *set;
+    const int64_t *graph; /* [n] */
+    const basin_fold *fold;
+    int64_t parts;
+    uint8_t *hidden; /* [parts + 1, n] */
+    int32_t *row;    /* [graphs] of the memory, -1: none */
+    float *held;
+} learning;
+
+/* System c of a memory: deviations from the mean of what is known; returns the mean. */
+static double begin_system(double *y, const learning *w, int64_t system) {
+    int64_t n = w->m->near.count, c = system % w->m->outputs;
+    const uint8_t *hidden = w->hidden + system / w->m->outputs * n;
+    double sum = 0, known = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double value = hidden[i] ? NAN : basin_graphs_truth(w->set, w->graph[i], c);
+        y[i * LANES] = value;
+        if (!isnan(value)) sum += value, known++;
     }
-    for (int64_t c = 0; c < C; c++) {
-        double mean = solve_column(l, c, hidden);
-        l->t.from = l->y + n, l->t.to = l->y + 2 * n;
-        basin_parallel_for(multiply_rows, &l->t, n, 64, 0);
-        for (int64_t i = 0; i < f->count[1]; i++) {
-            int32_t own = row[f->item[1][i]];
-            held[i * C + c] = own < 0 ? NAN : (float)bounded(m, mean + l->y[2 * n + own]);
-        }
+    for (int64_t i = 0; i < n; i++) y[i * LANES] -= sum / fmax(known, 1);
+    return sum / fmax(known, 1);
+}
+
+/* What a solved system gives: weights of the memory, or predictions of what was hidden from it, of
+ * the products K x. */
+static void end_system(const learning *w, int64_t system, double mean, const double *x,
+                       const double *product) {
+    int64_t C = w->m->outputs, part = system / C, c = system % C, n = w->m->near.count;
+    float *held = w->held;
+    if (part == w->parts) {
+        float *weight = w->m->near.weight;
+        weight[n * C + c] = (float)mean;
+        for (int64_t i = 0; i < n; i++) weight[i * C + c] = (float)x[i * LANES];
+        return;
+    }
+    for (int64_t k = 0; k < part; k++) held += C * w->fold[k].count[1];
+    const basin_fold *f = &w->fold[part];
+    for (int64_t i = 0; i < f->count[1]; i++) {
+        int32_t own = w->row[f->item[1][i]];
+        held[i * C + c] = own < 0 ? NAN : (float)bounded(w->m, mean + product[own * LANES]);
+    }
+}
+
+/* LANES systems at once, so that the similarities are read once for all of them. */
+static basin_status solve_all(const learning *w, const table *t, basin_error *error) {
+    int64_t n = w->m->near.count, systems_count = (w->parts + 1) * w->m->outputs;
+    int64_t size = basin_int_ceil(n, ROWS) * ROWS * LANES;
+    BASIN_SCRATCH(double, work, 5 * size, memory, error);
+    systems s = {t,
+                 work,
+                 work + n * LANES,
+                 work + 2 * n * LANES,
+                 work + 3 * n * LANES,
+                 work + 4 * n * LANES};
+    for (int64_t first = 0; first < systems_count; first += LANES) {
+        int64_t lanes = basin_int_min(LANES, systems_count - first);
+        double mean[LANES];
+        memset(s.y, 0, (size_t)(n * LANES) * sizeof *s.y);
+        for (int64_t l = 0; l < lanes; l++) mean[l] = begin_system(s.y + l, w, first + l);
+        solve(&s);
+        memcpy(s.p, s.x, (size_t)(n * LANES) * sizeof *s.p);
+        basin_parallel_for(multiply_rows, &s, basin_int_ceil(n, ROWS), 16, 0);
+        for (int64_t l = 0; l < lanes; l++) end_system(w, first + l, mean[l], s.x + l, s.q + l);
+    }
+    return BASIN_OK;
+}
+
+/* Marks the validation molecules of a part, and finds the nearest of the others to each. */
+static void hide(float *nearest, const learning *w, int64_t part, const float *cell) {
+    const basin_graphs_near *near = &w->m->near;
+    const basin_fold *f = &w->fold[part];
+    uint8_t *hidden = w->hidden + part * near->count;
+    for (int64_t i = 0; i < f->count[1]; i++)
+        if (w->row[f->item[1][i]] >= 0) hidden[w->row[f->item[1][i]]] = 1;
+    for (int64_t i = 0; i < f->count[1]; i++) {
+        int32_t own = w->row[f->item[1][i]];
+        float max = 0;
+        for (int64_t k = 0; own >= 0 && k < near->count; k++)
+            if (!hidden[k]) max = fmaxf(max, cell[own * near->count + k]);
+        nearest[i] = own < 0 ? NAN : near->width > 0 ? 1 + (float)near->width * logf(max) : max;
     }
 }
 
@@ -230,27 +335,24 @@ basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *
     near->share = set->line ? basin_graphs_near_usual(m) : 0;
     near->width = basin_graphs_near_usual(m) > 0; /* of values the similarity itself does better */
     BASIN_TRY(name_all(near, set, graph, error));
+    BASIN_TRY(basin_graphs_near_index(near, error));
     BASIN_TRY(BASIN_NEW(&near->weight, (n + 1) * C, memory, error));
-    BASIN_SCRATCH(double, y, 5 * n, memory, error);
-    BASIN_SCRATCH_RAW(float, cell, (n * n), memory, error);
+    BASIN_SCRATCH(float, cell, (n + ROWS) * n, memory, error); /* the last ones are zeros */
     BASIN_SCRATCH_RAW(int32_t, row, set->graphs, memory, error);
-    BASIN_SCRATCH_RAW(uint8_t, hidden, n, memory, error);
-    rows l = {set, graph, {.rows = near, .columns = near, .cell = cell}, y};
-    basin_parallel_for(fill_rows, &l.t, n, 16, 0);
-    for (int64_t i = 0; i < n * n; i++) cell[i] = (float)kernel(near, (double)cell[i]);
-    for (int64_t k = 0; held && k < parts; k++) {
-        hold_out(held, nearest, &l, m, &fold[k], row, hidden);
-        held += C * fold[k].count[1], nearest += fold[k].count[1];
-    }
-    for (int64_t c = 0; c < C; c++) {
-        near->weight[n * C + c] = (float)solve_column(&l, c, NULL);
-        for (int64_t i = 0; i < n; i++) near->weight[i * C + c] = (float)y[n + i];
-    }
-    return BASIN_OK;
+    parts = held ? parts : 0;
+    BASIN_SCRATCH(uint8_t, hidden, (parts + 1) * n, memory, error);
+    learning w = {m, set, graph, fold, parts, hidden, row, held};
+    table t = {.rows = near, .columns = near, .cell = cell, .kernel = true};
+    basin_parallel_for(fill_rows, &t, n, 16, 0);
+    for (int64_t g = 0; g < set->graphs; g++) row[g] = -1;
+    for (int64_t i = 0; i < n; i++) row[graph[i]] = (int32_t)i;
+    for (int64_t k = 0; k < parts; nearest += fold[k++].count[1]) hide(nearest, &w, k, cell);
+    return solve_all(&w, &t, error);
 }
 
 void basin_graphs_near_free(basin_graphs_near *near) {
-    BASIN_FREE(near->start, near->feature, near->weight, near->name);
+    BASIN_FREE(near->start, near->feature, near->weight, near->name, near->kind, near->first,
+               near->holder);
     *near = (basin_graphs_near){0};
 }
 
