@@ -298,6 +298,7 @@ static const field fields[] = {
     {"degrees", INTEGER, AT(encoding.degrees), 0, 1 << 20, NAN},
     {"raw", FLAG, AT(encoding.raw), 0, 1, 0},
     {"edge_sums", FLAG, AT(encoding.edge_sums), 0, 1, 0},
+    {"drawn", FLAG, AT(encoding.drawn), 0, 1, 0},
 };
 #undef AT
 enum { FIELDS = (int)(sizeof fields / sizeof *fields) };

@@ -5,7 +5,7 @@
 #include "basin/random.h"
 #include "tasks/graphs/set/graphset.h"
 
-enum { STREAM_SIGNS = 41, STREAM_EDGES = 42 };
+enum { STREAM_SIGNS = 41, STREAM_EDGES = 42, STREAM_PAIRS = 47 };
 
 /* The CLS with itself, with every node both ways, and the edges. */
 int64_t basin_graphset_pairs(const basin_graphset *set, int64_t graph) {
@@ -93,6 +93,17 @@ static void add_edge(float *to, const basin_graphset_encoding *e, const basin_gr
     add_labels(to, e->edge_label, set->edge_label, edge, e->edge_labels, e->raw, weight);
 }
 
+/* A pair that was drawn: its walks are all that is known of it. */
+static void add_drawn(float *to, const basin_graphset_encoding *e, const basin_random_pairs *r,
+                      int64_t pair) {
+    int64_t first = e->edge_attributes - r->walks;
+    for (int64_t c = 0; c < r->walks; c++) {
+        int64_t own = e->attributes + first + c;
+        to[first + c] = (r->walk[pair * r->walks + c] - e->mean[own]) * e->scale[own];
+    }
+    if (e->drawn) to[e->edge_features - 1] = 1;
+}
+
 static void put_node(float *to, const basin_graphset_encoding *e, const basin_graphset *set,
                      int64_t node, int64_t degree) {
     memset(to, 0, (size_t)e->features * sizeof *to);
@@ -113,7 +124,7 @@ void basin_graphset_features(float *to, const basin_graphset *set, const basin_g
         put_node(to, e, set, set->node_start[g] + i, degree);
         for (int64_t k = from; e->edge_sums && k < edge; k++)
             if (basin_graphset_inside(set, k, n))
-                add_edge(to + e->features - e->edge_features, e, set, k, 0.25f);
+                add_edge(to + e->features - e->edge_features + e->drawn, e, set, k, 0.25f);
     }
 }
 
@@ -136,44 +147,70 @@ static void put_nodes(basin_graphset_batch *b, const basin_graphset *set,
     basin_graphset_features(b->feature + at.node * e->features, set, e, g);
 }
 
-/* A pair with ones for features. */
-static int64_t put_plain(basin_graphset_batch *b, int64_t pair, int64_t key) {
+/* A pair with ones for features, except that it was drawn. */
+static int64_t put_plain(basin_graphset_batch *b, const basin_graphset_encoding *e, int64_t pair,
+                         int64_t key) {
+    float *to = b->edge_feature + pair * b->edge_features;
     b->pairs.key[pair] = (int32_t)key;
-    for (int64_t c = 0; c < b->edge_features; c++) b->edge_feature[pair * b->edge_features + c] = 1;
+    for (int64_t c = 0; c < b->edge_features; c++) to[c] = 1;
+    if (e->drawn) to[b->edge_features - 1] = 0;
     return pair + 1;
 }
 
-/* What chooses among the pairs of a batch; NULL: nothing. */
+/* What chooses among the pairs of a batch. */
 typedef struct draws {
     uint64_t seed, epoch;
+    bool training;
 } draws;
 
-/* Whether a pair is left out; it goes both ways or not at all, whatever else is in the batch. */
-static bool drops(const draws *by, const basin_graphset *set, int64_t g, int64_t edge) {
-    if (!by || !(set->edge_dropout > 0)) return false;
-    int32_t a = set->edge[2 * edge], b = set->edge[2 * edge + 1];
+/* From 0 to 1 for a pair, the same both ways, whatever else is in the batch. */
+static double draw(const draws *by, int stream, int64_t g, const int32_t *ends) {
+    int32_t a = ends[0], b = ends[1];
     const int64_t pair[3] = {g, a < b ? a : b, a < b ? b : a};
     uint64_t at = basin_hash_words(BASIN_HASH_START, pair, sizeof pair);
-    float draw = basin_random_uniform_at(by->seed, STREAM_EDGES + (by->epoch << 8), at);
-    return (double)draw < set->edge_dropout;
+    return (double)basin_random_uniform_at(by->seed, (uint64_t)stream + (by->epoch << 8), at);
+}
+
+/* Edges, and pairs that may be drawn, of which both lists ascend. */
+typedef struct list {
+    const int32_t *ends; /* of the next pair */
+    int64_t at, end;
+} list;
+
+/* The list of the next pair of a node; -1: there is none. */
+static int next_of(const list *from, int64_t node) {
+    int next = -1;
+    for (int k = 0; k < 2; k++)
+        if (from[k].at < from[k].end && from[k].ends[0] == node &&
+            (next < 0 || from[k].ends[1] < from[next].ends[1]))
+            next = k;
+    return next;
 }
 
 /* Rows of the pair list in order: the CLS with all (or with all others), then each node with the
  * CLS and its edges. The pairs of the CLS have ones for features, as published. */
 static int64_t put_pairs(basin_graphset_batch *b, const basin_graphset *set,
-                         const basin_graphset_encoding *e, int64_t g, place at, const draws *drop) {
-    int64_t n = basin_graphset_nodes(set, g);
-    int64_t P = e->edge_features, edge = set->edge_start[g], pair = at.pair;
+                         const basin_graphset_encoding *e, int64_t g, place at, const draws *by) {
+    const basin_random_pairs *r = set->random;
+    int64_t n = basin_graphset_nodes(set, g), P = e->edge_features, pair = at.pair;
+    int64_t listed = basin_graphset_listed(set, g), edge = set->edge_start[g];
+    double share = listed ? basin_graphset_drawn(set, g) / (double)listed : 0;
+    list from[2] = {{set->edge + 2 * edge, edge, set->edge_start[g + 1]}, {NULL, 0, 0}};
+    if (r) from[1] = (list){r->pair + 2 * r->start[g], r->start[g], r->start[g + 1]};
     for (int64_t t = 0; t <= n; t++) {
         b->pairs.row[at.token + t] = (int32_t)pair;
         for (int64_t k = !t && e->no_cls_self; k < (t ? 1 : n + 1); k++)
-            pair = put_plain(b, pair, at.token + k);
-        for (; t && edge < set->edge_start[g + 1] && set->edge[2 * edge] == t - 1; edge++) {
-            if (!basin_graphset_inside(set, edge, n) || drops(drop, set, g, edge)) continue;
-            b->pairs.key[pair] = (int32_t)(at.token + 1 + set->edge[2 * edge + 1]);
+            pair = put_plain(b, e, pair, at.token + k);
+        for (int k; t && (k = next_of(from, t - 1)) >= 0; from[k].at++, from[k].ends += 2) {
+            const int32_t *ends = from[k].ends;
+            bool out = k ? draw(by, STREAM_PAIRS, by->training ? g : -1, ends) >= share
+                         : by->training && set->edge_dropout > 0 &&
+                               draw(by, STREAM_EDGES, g, ends) < set->edge_dropout;
+            if (out || ends[1] >= n) continue;
+            b->pairs.key[pair] = (int32_t)(at.token + 1 + ends[1]);
             float *to = b->edge_feature + pair++ * P;
             memset(to, 0, (size_t)P * sizeof *to);
-            add_edge(to, e, set, edge, 1);
+            k ? add_drawn(to, e, r, from[k].at) : add_edge(to, e, set, from[k].at, 1);
         }
     }
     return pair;
@@ -231,6 +268,7 @@ basin_status basin_graphset_batch_fill(basin_graphset_batch *b, const basin_grap
     for (int64_t i = 0; i < count; i++) {
         tokens += basin_graphset_tokens(set, graph[i]);
         pairs += basin_graphset_pairs(set, graph[i]) - e->no_cls_self;
+        pairs += basin_graphset_listed(set, graph[i]); /* at most */
     }
     if (pairs > INT32_MAX || tokens > INT32_MAX)
         return basin_fail(error, BASIN_UNSUPPORTED,
@@ -239,13 +277,13 @@ basin_status basin_graphset_batch_fill(basin_graphset_batch *b, const basin_grap
                    positions->width))
         return basin_fail_memory(error, "a batch of graphs");
     place at = {0};
-    const draws by = {seed, epoch}, *drop = flip ? &by : NULL;
+    const draws by = {seed, epoch, flip};
     for (int64_t i = 0; i < count; i++) {
         put_nodes(b, set, e, graph[i], at);
         put_positions(b, positions, set, graph[i], at, flip, seed, epoch);
         int64_t rows = basin_graphset_tokens(set, graph[i]);
         at = (place){i + 1, at.node + rows - 1, at.token + rows,
-                     put_pairs(b, set, e, graph[i], at, drop)};
+                     put_pairs(b, set, e, graph[i], at, &by)};
     }
     b->graphs = count, b->nodes = tokens - count, b->tokens = tokens;
     b->pairs.queries = b->pairs.keys = tokens, b->pairs.pairs = at.pair;
@@ -325,18 +363,35 @@ static basin_status label_ranges(basin_label_column *column, const int32_t *labe
     return BASIN_OK;
 }
 
-/* Mean and scale of the columns from `first` on. A column that varies by no more than the rounding
- * of its sums counts as constant, whatever its units: lengths in molecules are about 1e-10
- * metres. */
+/* Adds the pairs that are drawn of the graphs to the sums of a column of walks, each by how often.
+ */
+static void add_listed(double sums[3], const basin_graphset *set, int64_t column, const rows *r) {
+    const basin_random_pairs *p = set->random;
+    for (int64_t i = 0; p && i < r->count; i++) {
+        int64_t g = r->graph[i], n = p->start[g], end = p->start[g + 1];
+        double often = n < end ? basin_graphset_drawn(set, g) / (double)(end - n) : 0;
+        for (; n < end; n++) {
+            double value = (double)p->walk[n * p->walks + column];
+            sums[0] += often * value, sums[1] += often * value * value, sums[2] += often;
+        }
+    }
+}
+
+/* Mean and scale of the columns from `first` on, which with `set` are walks along its edges and
+ * the pairs that it draws: the statistics are of all pairs that the model sees. A column that
+ * varies by no more than the rounding of its sums counts as constant, whatever its units: lengths
+ * in molecules are about 1e-10 metres. */
 static void statistics(float *mean, float *scale, const float *number, int64_t first,
-                       int64_t columns, const rows *r) {
+                       int64_t columns, const rows *r, const basin_graphset *set) {
     for (int64_t c = first; c < columns; c++) {
-        double sum = 0, squares = 0, count = 0;
+        double sums[3] = {0};
         for (int64_t i = 0; i < r->count; i++)
             for (int64_t n = r->start[r->graph[i]]; n < r->start[r->graph[i] + 1]; n++) {
                 double value = (double)number[n * columns + c];
-                sum += value, squares += value * value, count += 1;
+                sums[0] += value, sums[1] += value * value, sums[2] += 1;
             }
+        if (set) add_listed(sums, set, c - first, r);
+        double sum = sums[0], squares = sums[1], count = sums[2];
         double centre = count > 0 ? sum / count : 0;
         double variance = count > 0 ? squares / count - centre * centre : 0;
         bool varies = variance > fmax(1e-12 * squares / count, MIN_VARIANCE);
@@ -354,6 +409,7 @@ void basin_graphset_encoding_count(basin_graphset_encoding *e) {
     if (e->edge_sums) e->features += e->edge_features;
     if (!e->features) e->features = 1;
     if (!e->edge_features) e->edge_features = 1;
+    e->edge_features += e->drawn;
 }
 
 static basin_status learn(basin_graphset_encoding *e, const basin_graphset *set,
@@ -367,6 +423,7 @@ static basin_status learn(basin_graphset_encoding *e, const basin_graphset *set,
         .edge_attributes = set->edge_attributes,
         .edge_labels = set->edge_labels,
         .raw = spec->raw,
+        .drawn = set->random != NULL,
         .edge_sums =
             spec->edge_sums && (set->edge_labels || set->edge_attributes > set->edge_walks)};
     e->degrees = spec->degrees >= 0 ? spec->degrees : bare ? DEGREES : 0;
@@ -376,9 +433,9 @@ static basin_status learn(basin_graphset_encoding *e, const basin_graphset *set,
     BASIN_TRY(BASIN_NEW(&e->scale, columns, "an encoding", error));
     for (int64_t c = 0; c < columns; c++) e->scale[c] = 1;
     if (spec->standardise)
-        statistics(e->mean, e->scale, set->node_attribute, 0, e->attributes, &nodes);
+        statistics(e->mean, e->scale, set->node_attribute, 0, e->attributes, &nodes, NULL);
     statistics(e->mean + e->attributes, e->scale + e->attributes, set->edge_attribute,
-               e->edge_attributes - set->edge_walks, e->edge_attributes, &edges);
+               e->edge_attributes - set->edge_walks, e->edge_attributes, &edges, set);
     BASIN_TRY(label_ranges(e->label, set->node_label, e->labels, &nodes, "node", error));
     BASIN_TRY(label_ranges(e->edge_label, set->edge_label, e->edge_labels, &edges, "edge", error));
     basin_graphset_encoding_count(e);
