@@ -398,7 +398,7 @@ static basin_status run_folds(void *context, int64_t run, basin_error *error) {
     return BASIN_OK;
 }
 
-enum { TEST, VALIDATION, MEMORY }; /* the rows */
+enum { TEST, VALIDATION, NETWORK, MEMORY }; /* the rows */
 
 /* The score of a fold, if it was run and has one. */
 static bool figure(double *value, const void *context, int row, const char *measure, int64_t f) {
@@ -407,6 +407,7 @@ static bool figure(double *value, const void *context, int row, const char *meas
     const basin_graphs_cv_result *r = &j->result[f];
     const basin_graphs_measures *m = row == TEST         ? &r->test
                                      : row == VALIDATION ? &r->validation
+                                     : row == NETWORK    ? &r->network_only
                                                          : &r->memory_only;
     *value = basin_graph_score(&j->set, m);
     return r->done && (row != VALIDATION || r->validations) && !isnan(m->merit) && !isnan(*value);
@@ -443,6 +444,8 @@ static void put_fold(basin_record *r, const job *j, int64_t number) {
     basin_record_row(r);
     basin_record_integer(r, "fold", number + 1);
     basin_record_struct(r, fold_fields, f);
+    if (!isnan(f->memory_only.merit))
+        basin_record_number(r, "memory_share|share", "%.2g", f->memory_share);
     basin_record_number(r, "|validation score", "%.4g",
                         f->validations ? basin_graph_score(&j->set, &f->validation) : NAN);
     basin_record_number(r, j->paper ? "|training score" : "|test score", "%.4g",
@@ -454,6 +457,7 @@ static void put_fold(basin_record *r, const job *j, int64_t number) {
 static void put_statistics(basin_record *r, const job *j) {
     basin_spread s = spread_of(j, TEST);
     basin_spread v = spread_of(j, VALIDATION);
+    basin_spread n = spread_of(j, NETWORK);
     basin_spread m = spread_of(j, MEMORY);
     s.interval[0] = fmax(s.interval[0], 0); /* as no score is below 0, or above 1 or 100 % */
     if (j->set.task != BASIN_GRAPHS_VALUES || j->set.binary)
@@ -465,6 +469,8 @@ static void put_statistics(basin_record *r, const job *j) {
     if (v.count) /* else there were too few graphs to set any aside */
         basin_record_number(r, "validation_mean", "%.4g", v.mean);
     if (v.count > 1) basin_record_number(r, "validation_deviation", "%.4g", v.deviation);
+    if (n.count) basin_record_number(r, "network_mean", "%.4g", n.mean);
+    if (n.count > 1) basin_record_number(r, "network_deviation", "%.4g", n.deviation);
     if (m.count) basin_record_number(r, "memory_mean", "%.4g", m.mean);
     if (m.count > 1) basin_record_number(r, "memory_deviation", "%.4g", m.deviation);
 }

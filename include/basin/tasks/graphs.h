@@ -239,8 +239,9 @@ typedef struct basin_graphs_cv_result {
     int64_t trains, validations, tests; /* graphs */
     int64_t epochs, best_epoch;         /* of the first member */
     basin_graphs_measures validation, test;
-    basin_graphs_measures memory_only; /* of the memory by itself on the test graphs, which also has
-                                          those for validation; without a memory its merit is NaN */
+    basin_graphs_measures network_only, memory_only; /* each by itself on the test graphs (the
+                                 memory also has those for validation); merit NaN: no memory */
+    double memory_share;                             /* in predictions */
     double seconds, epoch_seconds;
     int64_t memory; /* bytes of the training plan */
 } basin_graphs_cv_result;

@@ -174,6 +174,9 @@ static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t n
         if (part == 2) average(given, cells, p->spec.members);
         for (int64_t i = 0; i < cells && !values; i++)
             given[i] = (float)log(fmax((double)given[i], 1e-30));
+        if (part == 2 && near)
+            BASIN_TRY(basin_graphs_measure(&result->network_only, given, set, f->item[2],
+                                           f->count[2], m->outputs, work->scale, error));
         if (part == 2)
             BASIN_TRY(basin_graphs_near_add(given, memory, nearest + f->count[1], NULL, m, set,
                                             f->item[2], f->count[2], error));
@@ -186,8 +189,11 @@ static basin_status measure_fold(basin_graphs_model *m, const pool *p, int64_t n
     BASIN_TRY(basin_graphs_calibration_measure(&result->test, work->given[2],
                                                near ? nearest + f->count[1] : NULL, set, f->item[2],
                                                f->count[2], m, 0, error));
-    result->memory_only.merit = NAN;
-    if (!near) return BASIN_OK;
+    result->memory_share = m->near.share;
+    if (!near) {
+        result->network_only.merit = result->memory_only.merit = NAN;
+        return BASIN_OK;
+    }
     return basin_graphs_measure(&result->memory_only, memory, set, f->item[2], f->count[2],
                                 m->outputs, work->scale, error);
 }
