@@ -298,6 +298,10 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
         {"graph train m.csv --target y --edge-dropout 0.1 --reconstruct --all-pairs "
          "--adjacency edges",
          "edge_dropout has no effect with all_pairs on"},
+        {"graph train m.csv --target y --random-pairs 2 --reconstruct --adjacency edges",
+         "random_pairs has no effect with reconstruct on"},
+        {"graph train m.csv --target y --random-draws 2",
+         "random_draws has no effect with random_pairs 0"},
     };
     folder_put(state, "m.csv", table);
     folder_put(state, "i.csv", "smiles,y\nC,1\nCC,1e400\n");
@@ -324,6 +328,29 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
     cJSON *ends = cJSON_GetObjectItem(json, "test_interval_95");
     assert_true(cJSON_GetArrayItem(ends, 0)->valuedouble >= 0);
     assert_true(cJSON_GetArrayItem(ends, 1)->valuedouble <= 1);
+}
+
+/* Pairs that are drawn: a model has them wherever it is used; threads change nothing. */
+TEST_WITH(draws_random_pairs, folder_new, folder_remove) {
+    static const char table[] = "smiles,y\nCC,1\nCO,2\nCN,3\nCF,4\nNO,5\nOO,6\n";
+    put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, true);
+    run_ok(state, "graph train set.safetensors -o m.safetensors --epochs 2 --random-pairs 2 "
+                  "--random-draws 3 " SMALL);
+    const program *p = run_ok(state, "graph train set.safetensors --epochs 2 --random-pairs 2 "
+                                     "--print-config " SMALL);
+    assert_contains(p->out, "\"random_pairs\":\t2");
+    char *one =
+        strdup(run_ok(state, "graph predict m.safetensors set.safetensors --threads 1")->out);
+    p = run_ok(state, "graph predict m.safetensors set.safetensors --threads 2");
+    assert_string_equal(one, p->out);
+    free(one);
+    assert_error(run(state, "graph train set.safetensors --from m.safetensors --epochs 1 " SMALL),
+                 1, "random_pairs is 0; the model was made with random pairs");
+    folder_put(state, "m.csv", table);
+    p = run_ok(state,
+               "graph train m.csv --target y --values --epochs 1 --random-pairs 2 --members 1 "
+               "--dim 8 --heads 1 --head-dim 4 --memories 8 --blocks 1 --walks 2");
+    assert_contains(p->err, "random_pairs has no effect: ");
 }
 
 /* Chains with and without oxygen: the memory knows them at once, and colours the picture. */
