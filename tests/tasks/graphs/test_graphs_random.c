@@ -110,6 +110,30 @@ TEST(beside_the_edges) {
     assert_memory_equal(print[0], print[1], sizeof print[0]);
 }
 
+/* Nodes have the sums of their edges, whose features are as they are without drawn pairs. */
+TEST_WITH(sums_of_edges, folder_new, folder_remove) {
+    BASIN_AT_EXIT(basin_graphset_free) basin_graphset set;
+    basin_random_pairs *r = NULL;
+    basin_graphset_encoding e;
+    int64_t features = 0;
+    basin_encoding_spec spec = {.edge_sums = true, .degrees = 4};
+    float feature[2][200] = {{0}};
+    const int64_t all[] = {0, 1, 2};
+    tiny_write(state, NULL, NULL);
+    assert_ok(basin_graphset_read(&set, *state, NULL, &failure));
+    assert_ok(basin_random_pairs_new(&r, &set, 1, 0, 1, 0, 3, &failure));
+    for (int i = 0; i < 2; i++) {
+        set.random = i ? r : NULL;
+        assert_ok(basin_graphset_encoding_new(&e, &set, all, 3, &spec, &failure));
+        if (!i) features = e.features;
+        assert_true(e.edge_sums && e.drawn == i && e.features == features && features < 50);
+        basin_graphset_features(feature[i], &set, &e, 1);
+        basin_graphset_encoding_free(&e);
+    }
+    assert_memory_equal(feature[0], feature[1], sizeof feature[0]);
+    basin_random_pairs_free(r);
+}
+
 /* The same pairs of a graph whatever else is in the batch; others in another epoch or draw. In use
  * they are the same for one graph at two places. */
 TEST(drawn_anew) {
