@@ -244,7 +244,7 @@ static basin_status graphset_encoding_check(const basin_graphset_encoding *e,
 basin_status basin_graphs_input_match(basin_graphs_input *input, const basin_graphs_model *model,
                                       const char *path, bool labels, basin_error *error) {
     BASIN_TRY(graphset_encoding_check(&model->encoding, &input->set, path, error));
-    if (model->encoding.drawn != (input->random != NULL))
+    if (model->encoding.drawn != (input->random ? 1 + input->random->walks : 0))
         return basin_fail(
             error, BASIN_BAD_VALUE, "random_pairs is %lld; the model was made %s random pairs",
             (long long)model->settings.random_pairs, model->encoding.drawn ? "with" : "without");

@@ -298,7 +298,7 @@ static const field fields[] = {
     {"degrees", INTEGER, AT(encoding.degrees), 0, 1 << 20, NAN},
     {"raw", FLAG, AT(encoding.raw), 0, 1, 0},
     {"edge_sums", FLAG, AT(encoding.edge_sums), 0, 1, 0},
-    {"drawn", FLAG, AT(encoding.drawn), 0, 1, 0},
+    {"drawn", INTEGER, AT(encoding.drawn), 0, 1025, 0},
 };
 #undef AT
 enum { FIELDS = (int)(sizeof fields / sizeof *fields) };
@@ -343,7 +343,7 @@ static void put_columns(basin_json *j, const char *name, const basin_label_colum
 
 static char *data_json(const basin_graphs_model *m) {
     const basin_graphset_encoding *e = &m->encoding;
-    int64_t columns = e->attributes + e->edge_attributes;
+    int64_t columns = e->attributes + e->edge_attributes + e->drawn;
     basin_memory_file memory;
     FILE *file = basin_memory_file_open(&memory);
     if (!file) return NULL;
@@ -440,7 +440,7 @@ static basin_status get_data(basin_graphs_model *m, const source *s) {
     m->target = (basin_graphs_target)target, m->classes = -1;
     for (int i = 0; i < FIELDS; i++)
         BASIN_TRY(get_field((char *)m + fields[i].offset, &fields[i], s));
-    int64_t columns = e->attributes + e->edge_attributes;
+    int64_t columns = e->attributes + e->edge_attributes + e->drawn;
     BASIN_TRY(get_array((void **)&m->class_value, &m->classes, BASIN_I64, "classes", s));
     BASIN_TRY(get_array((void **)&e->mean, &columns, BASIN_F32, "mean", s));
     BASIN_TRY(get_array((void **)&e->scale, &columns, BASIN_F32, "scale", s));

@@ -96,12 +96,10 @@ static void add_edge(float *to, const basin_graphset_encoding *e, const basin_gr
 /* A pair that was drawn: its walks are all that is known of it. */
 static void add_drawn(float *to, const basin_graphset_encoding *e, const basin_random_pairs *r,
                       int64_t pair) {
-    int64_t first = e->edge_attributes - r->walks;
-    for (int64_t c = 0; c < r->walks; c++) {
-        int64_t own = e->attributes + first + c;
-        to[first + c] = (r->walk[pair * r->walks + c] - e->mean[own]) * e->scale[own];
-    }
-    if (e->drawn) to[e->edge_features - 1] = 1;
+    int64_t first = e->edge_attributes - r->walks, own = e->attributes + e->edge_attributes;
+    for (int64_t c = 0; c < r->walks; c++)
+        to[first + c] = (r->walk[pair * r->walks + c] - e->mean[own + c]) * e->scale[own + c];
+    to[e->edge_features - 1] = 1;
 }
 
 static void put_node(float *to, const basin_graphset_encoding *e, const basin_graphset *set,
@@ -124,7 +122,7 @@ void basin_graphset_features(float *to, const basin_graphset *set, const basin_g
         put_node(to, e, set, set->node_start[g] + i, degree);
         for (int64_t k = from; e->edge_sums && k < edge; k++)
             if (basin_graphset_inside(set, k, n))
-                add_edge(to + e->features - e->edge_features + e->drawn, e, set, k, 0.25f);
+                add_edge(to + e->features - e->edge_features + !!e->drawn, e, set, k, 0.25f);
     }
 }
 
@@ -363,35 +361,18 @@ static basin_status label_ranges(basin_label_column *column, const int32_t *labe
     return BASIN_OK;
 }
 
-/* Adds the pairs that are drawn of the graphs to the sums of a column of walks, each by how often.
- */
-static void add_listed(double sums[3], const basin_graphset *set, int64_t column, const rows *r) {
-    const basin_random_pairs *p = set->random;
-    for (int64_t i = 0; p && i < r->count; i++) {
-        int64_t g = r->graph[i], n = p->start[g], end = p->start[g + 1];
-        double often = n < end ? basin_graphset_drawn(set, g) / (double)(end - n) : 0;
-        for (; n < end; n++) {
-            double value = (double)p->walk[n * p->walks + column];
-            sums[0] += often * value, sums[1] += often * value * value, sums[2] += often;
-        }
-    }
-}
-
-/* Mean and scale of the columns from `first` on, which with `set` are walks along its edges and
- * the pairs that it draws: the statistics are of all pairs that the model sees. A column that
- * varies by no more than the rounding of its sums counts as constant, whatever its units: lengths
- * in molecules are about 1e-10 metres. */
+/* Mean and scale of the columns from `first` on. A column that varies by no more than the rounding
+ * of its sums counts as constant, whatever its units: lengths in molecules are about 1e-10
+ * metres. */
 static void statistics(float *mean, float *scale, const float *number, int64_t first,
-                       int64_t columns, const rows *r, const basin_graphset *set) {
+                       int64_t columns, const rows *r) {
     for (int64_t c = first; c < columns; c++) {
-        double sums[3] = {0};
+        double sum = 0, squares = 0, count = 0;
         for (int64_t i = 0; i < r->count; i++)
             for (int64_t n = r->start[r->graph[i]]; n < r->start[r->graph[i] + 1]; n++) {
                 double value = (double)number[n * columns + c];
-                sums[0] += value, sums[1] += value * value, sums[2] += 1;
+                sum += value, squares += value * value, count += 1;
             }
-        if (set) add_listed(sums, set, c - first, r);
-        double sum = sums[0], squares = sums[1], count = sums[2];
         double centre = count > 0 ? sum / count : 0;
         double variance = count > 0 ? squares / count - centre * centre : 0;
         bool varies = variance > fmax(1e-12 * squares / count, MIN_VARIANCE);
@@ -409,13 +390,15 @@ void basin_graphset_encoding_count(basin_graphset_encoding *e) {
     if (e->edge_sums) e->features += e->edge_features;
     if (!e->features) e->features = 1;
     if (!e->edge_features) e->edge_features = 1;
-    e->edge_features += e->drawn;
+    e->edge_features += e->drawn > 0;
 }
 
 static basin_status learn(basin_graphset_encoding *e, const basin_graphset *set,
                           const int64_t *graph, int64_t count, const basin_encoding_spec *spec,
                           basin_error *error) {
     rows nodes = {set->node_start, graph, count}, edges = {set->edge_start, graph, count};
+    const basin_random_pairs *p = set->random;
+    rows pairs = {p ? p->start : NULL, graph, count};
     bool bare = !set->node_labels && !set->node_attributes;
     *e = (basin_graphset_encoding){
         .attributes = set->node_attributes,
@@ -423,19 +406,20 @@ static basin_status learn(basin_graphset_encoding *e, const basin_graphset *set,
         .edge_attributes = set->edge_attributes,
         .edge_labels = set->edge_labels,
         .raw = spec->raw,
-        .drawn = set->random != NULL,
+        .drawn = p ? 1 + p->walks : 0,
         .edge_sums =
             spec->edge_sums && (set->edge_labels || set->edge_attributes > set->edge_walks)};
     e->degrees = spec->degrees >= 0 ? spec->degrees : bare ? DEGREES : 0;
     if (bare && e->degrees && e->degrees < DEGREES) e->degrees = DEGREES; /* all that is known */
     int64_t columns = e->attributes + e->edge_attributes;
-    BASIN_TRY(BASIN_NEW(&e->mean, columns, "an encoding", error));
-    BASIN_TRY(BASIN_NEW(&e->scale, columns, "an encoding", error));
+    BASIN_TRY(BASIN_NEW(&e->mean, columns + e->drawn, "an encoding", error));
+    BASIN_TRY(BASIN_NEW(&e->scale, columns + e->drawn, "an encoding", error));
     for (int64_t c = 0; c < columns; c++) e->scale[c] = 1;
     if (spec->standardise)
-        statistics(e->mean, e->scale, set->node_attribute, 0, e->attributes, &nodes, NULL);
+        statistics(e->mean, e->scale, set->node_attribute, 0, e->attributes, &nodes);
     statistics(e->mean + e->attributes, e->scale + e->attributes, set->edge_attribute,
-               e->edge_attributes - set->edge_walks, e->edge_attributes, &edges, set);
+               e->edge_attributes - set->edge_walks, e->edge_attributes, &edges);
+    if (p) statistics(e->mean + columns, e->scale + columns, p->walk, 0, p->walks, &pairs);
     BASIN_TRY(label_ranges(e->label, set->node_label, e->labels, &nodes, "node", error));
     BASIN_TRY(label_ranges(e->edge_label, set->edge_label, e->edge_labels, &edges, "edge", error));
     basin_graphset_encoding_count(e);

@@ -109,13 +109,14 @@ static inline bool basin_label_known(const basin_label_column *column, int32_t l
 typedef struct basin_graphset_encoding {
     int64_t attributes, labels, edge_attributes, edge_labels; /* columns a set must have */
     basin_label_column label[BASIN_MAX_LABELS], edge_label[BASIN_MAX_LABELS];
-    float *mean, *scale;   /* [attributes + edge_attributes] features are (a - mean) * scale */
-    bool raw;              /* labels as plain numbers, as published for ZINC, not one-hot */
-    int64_t degrees;       /* a node's degree, one-hot, the last for all higher; 0: none */
-    bool edge_sums;        /* a node's edges added up, feature by feature, times 1/4 */
-    bool no_cls_self;      /* the CLS has no pair with itself */
-    bool drawn;            /* the last feature of a pair is 1 where it was drawn */
-    int64_t features;      /* F; a constant 1 where there is nothing else */
+    float *mean, *scale; /* [attributes + edge_attributes + drawn] features are (a - mean) * scale;
+                            walks of drawn pairs have their own */
+    bool raw;            /* labels as plain numbers, as published for ZINC, not one-hot */
+    int64_t degrees;     /* a node's degree, one-hot, the last for all higher; 0: none */
+    bool edge_sums;      /* a node's edges added up, feature by feature, times 1/4 */
+    bool no_cls_self;    /* the CLS has no pair with itself */
+    int64_t drawn;       /* of pairs that are drawn: walks, and the last feature, 1; 0: none are */
+    int64_t features;    /* F; a constant 1 where there is nothing else */
     int64_t edge_features; /* P; at least 1 */
 } basin_graphset_encoding;
 
