@@ -16,7 +16,7 @@ static const char molecules[] = "molecules";
 enum { MAX_TARGETS = 1024, SHOWN = 100, CLASSES = 10 };
 
 /* What is worth a note, and how many molecules have it. */
-enum { SALT, NEUTRAL, WILD, STEREO, ISOTOPE, UNKNOWN, COMMA, CENSORED, FACTS };
+enum { SALT, NEUTRAL, WILD, STEREO, ISOTOPE, UNKNOWN, COMMA, CENSORED, RELATION, FACTS };
 
 typedef struct reading {
     const char *path;
@@ -25,7 +25,7 @@ typedef struct reading {
     char *header; /* the names of all columns, each ends with a zero byte */
     char *made;   /* of a file of molblocks or of lines: the table */
     bool blocks;  /* of molblocks */
-    int smiles, id, targets, target[MAX_TARGETS];
+    int smiles, id, relation, targets, target[MAX_TARGETS];
     basin_molecule molecule;
     basin_graphset_arrays a;
     int64_t *nodes, *from, *to, *line, *scaffold, *class_of, atoms;
@@ -40,7 +40,9 @@ typedef struct reading {
     int64_t read, skipped, fact[FACTS];
     char first[200];      /* why the first was skipped */
     char comma[200];      /* the first number with a comma */
+    char point[200];      /* the first whose point may be between thousands */
     bool decimal, points; /* whether one has a comma that no thousands have; a decimal point */
+    bool fraction, plain; /* whether one has a point that no thousands have; neither mark */
     basin_memory_file notes;
     FILE *note;
 } reading;
@@ -221,6 +223,7 @@ static basin_status check_name(const reading *r, int column, basin_error *error)
 static basin_status open_columns(reading *r, basin_error *error) {
     const basin_graphset_options *s = r->spec;
     static const char usual[] = "smiles canonical_smiles isomeric_smiles structure molecule mol";
+    static const char relations[] = "standard_relation relation operator qualifier";
     static const char ids[] = "id mol_id molecule_id compound_id cid chembl_id name compound";
     BASIN_TRY(BASIN_NEW_RAW(&r->header, r->rows.length + 1, molecules, error));
     memcpy(r->header, r->rows.text, r->rows.length);
@@ -232,19 +235,20 @@ static basin_status open_columns(reading *r, basin_error *error) {
     BASIN_TRY(check_name(r, r->smiles, error));
     BASIN_TRY(check_name(r, r->id, error));
     BASIN_TRY(choose_targets(r, error));
+    r->relation = r->targets ? find_named(r, NULL, relations) : -1;
     for (int t = 0; t < r->targets; t++) BASIN_TRY(check_name(r, r->target[t], error));
     return BASIN_OK;
 }
 
-/* As programs write it, with any minus; where no comma is between cells, also with a decimal comma.
- * That of 8,804 may be between thousands: other numbers say which (check_commas). */
+/* As programs write it, with any minus, also with a decimal comma. That of 8,804 may be between
+ * thousands: other numbers say which (check_commas). */
 static bool read_number(reading *r, double *value, const char *text) {
     basin_written w;
     if (basin_cell_number(value, text)) return true;
     if (!basin_cell_written(&w, text) || strpbrk(text, "()") || text[strlen(text) - 1] == '-')
         return false;
     bool point = w.valid[BASIN_DECIMAL_POINT], groups = w.marks == BASIN_MARK_GROUPS;
-    bool comma = r->rows.delimiter != ',' && w.valid[BASIN_DECIMAL_COMMA] && strchr(text, ',');
+    bool comma = w.valid[BASIN_DECIMAL_COMMA] && strchr(text, ',');
     if (w.marks ? !groups || !point || !comma : !point && !comma) return false;
     *value = w.value[!point || groups ? BASIN_DECIMAL_COMMA : BASIN_DECIMAL_POINT];
     r->decimal = r->decimal || !point;
@@ -257,6 +261,17 @@ static basin_status check_commas(const reading *r, basin_error *error) {
     return basin_fail(error, BASIN_BAD_VALUE, "%s: %s, %s", r->path, r->comma,
                       r->points ? "and other numbers have points; needs either in all of them"
                                 : "a decimal or thousands; needs a point, or nothing, there");
+}
+
+/* 1.234 where commas are not between cells: 1234 where somebody groups thousands by points. */
+static void see_point(reading *r, int t, const char *text) {
+    basin_written w;
+    bool point = strchr(text, '.') != NULL;
+    bool groups = point && basin_cell_written(&w, text) && w.valid[BASIN_DECIMAL_COMMA];
+    if (groups && !r->point[0])
+        snprintf(r->point, sizeof r->point, "line %lld: column '%.40s' has '%.40s'",
+                 (long long)r->line[r->a.graphs - 1], name_of(r, r->target[t]), text);
+    r->fraction = r->fraction || (point && !groups), r->plain = r->plain || !point;
 }
 
 /* <10 or >1000: below or above what a value is; false: it is not one. */
@@ -281,6 +296,10 @@ static basin_status read_targets(reading *r, basin_error *error) {
         double value = NAN;
         int32_t number = -1;
         bool missing = basin_cell_missing(text), limited = read_limit(r, t, text);
+        int32_t yes; /* or no, among several */
+        if (r->targets > 1 && isalpha((unsigned char)*text) && basin_cell_label(&yes, text) &&
+            yes >= 0)
+            text = yes ? "1" : "0";
         if (limited) r->flags = r->whole[t] = false, missing = censored = r->numbers[t] = true;
         if (!missing && !read_number(r, &value, text)) {
             BASIN_TRY(basin_dictionary_add(&r->word[t], &number, text, error));
@@ -292,6 +311,7 @@ static basin_status read_targets(reading *r, basin_error *error) {
                          (long long)r->line[g], name_of(r, r->target[t]), text);
             comma = comma || (mark && *mark == ',');
             r->points = r->points || (mark && *mark == '.');
+            see_point(r, t, text);
             r->numbers[t] = true;
             r->whole[t] = r->whole[t] && value == rint(value) && fabs(value) < 1 << 24;
         }
@@ -311,6 +331,8 @@ static basin_status read_targets(reading *r, basin_error *error) {
         r->value[g * r->targets + t] = (float)value;
     }
     r->fact[COMMA] += comma, r->fact[CENSORED] += censored;
+    if (r->relation >= 0)
+        r->fact[RELATION] += strpbrk(basin_table_rows_trimmed(&r->rows, r->relation), "<>") != NULL;
     return BASIN_OK;
 }
 
@@ -372,6 +394,25 @@ static basin_status number_words(reading *r, basin_error *error) {
     return BASIN_OK;
 }
 
+/* What a value cannot be learnt from, or was hardly meant. */
+static void note_values(reading *r, int t) {
+    float low = INFINITY, high = -INFINITY;
+    bool signs = r->targets > 1;
+    for (int64_t g = 0; g < r->a.graphs; g++) {
+        float v = r->value[g * r->targets + t];
+        if (isnan(v)) continue;
+        low = fminf(low, v), high = fmaxf(high, v), signs = signs && fabsf(v) == 1;
+    }
+    if (low == high && r->a.graphs > 1)
+        fprintf(r->note, "column '%s' has one value in all molecules, %g\n",
+                name_of(r, r->target[t]), (double)low);
+    else if (low < high && signs)
+        fprintf(r->note,
+                "column '%s' has only 1 and -1, which are learnt as values; yes and no are 1 and "
+                "0\n",
+                name_of(r, r->target[t]));
+}
+
 static basin_status settle_targets(reading *r, basin_error *error) {
     if (!r->targets) return BASIN_OK;
     BASIN_TRY(check_commas(r, error));
@@ -387,8 +428,15 @@ static basin_status settle_targets(reading *r, basin_error *error) {
                     name_of(r, r->target[0]), kinds);
         for (int64_t g = 0; g < r->a.graphs; g++) r->class_of[g] = (int64_t)r->value[g];
         r->a.graph_class = r->class_of;
-    } else
+    } else {
         r->a.target = r->value, r->a.targets = r->targets;
+        for (int t = 0; t < r->targets; t++) note_values(r, t);
+        if (r->rows.delimiter != ',' && r->point[0] && r->plain && !r->fraction)
+            fprintf(r->note,
+                    "%s, read with a decimal point; three digits follow each point of the targets, "
+                    "so they may be thousands\n",
+                    r->point);
+    }
     return BASIN_OK;
 }
 
@@ -467,7 +515,9 @@ static void put_notes(reading *r) {
         [UNKNOWN] = "have no value to learn and are left out",
         [COMMA] = "have a number with a decimal comma",
         [CENSORED] = "have a censored value (<, >), which is learnt from one side and left out of "
-                     "scores, intervals and the memory"};
+                     "scores, intervals and the memory",
+        [RELATION] = "have < or > in a column of relations, which is not used: the limits of "
+                     "censored values stand in the target's cells (<10)"};
     if (r->skipped > SHOWN)
         fprintf(r->note, "and %lld more like these\n", (long long)(r->skipped - SHOWN));
     if (r->skipped)

@@ -259,8 +259,8 @@ TEST_WITH(tables, folder_new, folder_remove) {
         basin_graphset_read(&set, path, &(basin_graphset_options){.target = "w"}, &failure),
         BASIN_BAD_VALUE, "no column 'w' of targets; its columns: id, SMILES");
     assert_failure(
-        basin_graphset_read(&set, path, &(basin_graphset_options){.target = "z,word"}, &failure),
-        BASIN_BAD_VALUE, "column 'word' has 'yes'");
+        basin_graphset_read(&set, path, &(basin_graphset_options){.target = "z,id"}, &failure),
+        BASIN_BAD_VALUE, "column 'id' has 'a'");
     path = folder_put(state, "m.csv", "SMILES,y,SMILES\nC,1,CC\n");
     assert_failure(
         basin_graphset_read(&set, path, &(basin_graphset_options){.target = "y"}, &failure),
@@ -289,22 +289,24 @@ TEST_WITH(tables, folder_new, folder_remove) {
 TEST_WITH(decimal_commas, folder_new, folder_remove) {
     static const char *const read[] = {"SMILES;y\nC;-8,804\nCC;0,5\nCCC;2\n",
                                        "SMILES\ty\nC\t-8,804\nCC\t0,5\nCCC\t2\n",
+                                       "SMILES,y\nC,\"-8,804\"\nCC,\"0,5\"\nCCC,2\n",
                                        ("SMILES,y\nC,\xe2\x88\x92" /* a minus */
                                         "8.804\nCC,0.5\nCCC,2\n")};
-    static const char *const refused[] = {
-        "SMILES,y\nC,2\nCC,\"8,8\"\n", "SMILES;y\nC;2\nCC;1.234,5\n", "SMILES;y\nC;2\nCC;0,5 %\n"};
+    static const char *const refused[] = {"SMILES,y\nC,2\nCC,\"8,8 %\"\n",
+                                          "SMILES;y\nC;2\nCC;1.234,5\n",
+                                          "SMILES;y\nC;2\nCC;0,5 %\n"};
     char *path;
     basin_graphset set;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         path = folder_put(state, "m.csv", read[i]);
         basin_graphset_options spec = {.target = "y"};
         assert_ok(basin_graphset_read(&set, path, &spec, &failure));
         assert_int_equal(set.task, BASIN_GRAPHS_VALUES);
         assert_true(set.target[0] == -8.804F && set.target[1] == 0.5F && set.target[2] == 2);
         const char *note = "2 of 3 molecules have a number with a decimal comma";
-        assert_true((set.note && strstr(set.note, note)) == (i < 2));
+        assert_true((set.note && strstr(set.note, note)) == (i < 3));
         basin_graphset_free(&set);
-        path = folder_put(state, "m.csv", refused[i]);
+        path = folder_put(state, "m.csv", refused[i % 3]);
         assert_failure(basin_graphset_read(&set, path, &spec, &failure), BASIN_BAD_VALUE,
                        "after numbers");
     }
@@ -313,7 +315,7 @@ TEST_WITH(decimal_commas, folder_new, folder_remove) {
         {"SMILES;y\nC;1,234\nCC;12.5\n", "'1,234', and other numbers have points"},
         {"SMILES;y\nC;0,5\nCC;1.234\n", "line 2: column 'y' has '0,5', and other numbers"},
         {"SMILES;y;z\nC;0.5;1,234\n", "column 'z' has '1,234', and other numbers"},
-        {"SMILES,y\nC,2\nCC,\"1,234\"\n", "after numbers"}};
+        {"SMILES,y\nC,2\nCC,\"1,234\"\n", "line 3: column 'y' has '1,234', a decimal or"}};
     for (int i = 0; i < 5; i++) {
         path = folder_put(state, "m.csv", unclear[i][0]);
         basin_graphset_options spec = {.target = i == 3 ? "y,z" : "y"};
@@ -542,6 +544,14 @@ TEST_WITH(notes_on_tables, folder_new, folder_remove) {
         {"e.csv", "smiles,y\nCCO,1\nCC,2\nC,3\n,4\n", "y", "'': the cell is empty", 3, 1},
         {"h.csv", "sep=;\nid;Canonical SMILES;y\na;C1C;2\nb;CC;3\nc;C;4\n", "y",
          "line 3: 'C1C': ring 1", 2, 1},
+        {"i.csv", "smiles,relation,y\nCCO,=,0.5\nCC,'>',0.7\nC,,<1\n", "y",
+         "1 of 3 molecules have < or > in a column of relations", 3, 1},
+        {"j.csv", "smiles;y\nCCO;1.500\nCC;12.250\nC;700\n", "y",
+         "line 2: column 'y' has '1.500', read with a decimal point", 3, 1},
+        {"k.csv", "smiles,y,z\nCCO,True,-1\nCC,false,\nC,,1\n", "y,z",
+         "column 'z' has only 1 and -1", 3, 1},
+        {"l.csv", "smiles,y,z\nCCO,1,0\nCC,0,\nC,,0\n", "y,z",
+         "column 'z' has one value in all molecules, 0", 3, 1},
         {"f.csv", "smiles,id\nCCO,a\nCC,a\nC,\nN,\n", NULL, "1 id is there more than once", 4, 0},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
