@@ -237,6 +237,14 @@ def test_tables_of_molecules(tmp_path):
         tasks.GraphSet.read(path, target="z")
     with pytest.warns(UserWarning, match="several parts"):
         tasks.GraphSet(["CCO", "[Na+].[Cl-]"])
+    with pytest.warns(UserWarning, match="ring 1 is not closed"):
+        some = tasks.GraphSet(["C1C", "CC", "CCO"], targets=[9.0, 0.5, 2.0], skip=True)
+    assert some.pointer.target[0] == 0.5 and some.kept.tolist() == [1, 2]
+    few = tasks.GraphSet(["C", "CC"], classes=numpy.array([0, 3], "i2"))
+    assert few.pointer.class_of[1] == 1  # the second class
+    for wrong in ({"targets": [1.0]}, {"targets": ["a", "b"]}, {"classes": [0.5, 1.5]}):
+        with pytest.raises(basin.BasinError, match="expected .* for 2 graphs"):
+            tasks.GraphSet(["C", "CC"], **wrong)
     words = tmp_path / "w.csv"
     words.write_text("smiles,c\n" + "".join(f"{'C' * n},{'ab'[n % 2]}\n" for n in range(1, 13)))
     with pytest.warns(UserWarning, match="0 is 'a', 1 is 'b'"):

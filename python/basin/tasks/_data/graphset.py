@@ -209,6 +209,21 @@ def _data_of(entries, what, names):
     return [[data[name] for name in names] for _, data in entries] if names else None
 
 
+def _known_of(values, dtype, what, count):
+    """Classes [graphs, 1] or targets [graphs, values] as the library reads them, or None."""
+    if values is None:
+        return None
+    values = array_of_any(values)
+    kinds, expected = ("iub", "whole numbers") if dtype == "i8" else ("iufb", "numbers")
+    columns = (1, 2) if dtype == "f4" else (1,)
+    if values.ndim not in columns or len(values) != count or values.dtype.kind not in kinds:
+        raise BasinError(
+            f"{what} of shape {list(values.shape)} and type {values.dtype}, expected {expected} "
+            f"for {count} graphs"
+        )
+    return narrowed(values.reshape(count, -1), dtype, what)
+
+
 def _columns(values, dtype, what):
     if values is None:
         return None
@@ -229,7 +244,8 @@ def _columns(values, dtype, what):
 
 class GraphSet:
     """Many small graphs: what graph estimators learn from. They make one of any list of graphs;
-    read() takes one from files. `stereo` and `as_is` of molecules as in Graph.from_smiles; with
+    read() takes one from files. `classes` are whole numbers, [graphs], `targets` [graphs] or
+    [graphs, values]. `stereo` and `as_is` of molecules as in Graph.from_smiles; with
     `skip` SMILES that cannot be read are left out, with a warning: `kept` has the places of the
     others, whose classes or targets stay. `binary` targets are yes, 1, or no, 0.
 
@@ -245,22 +261,20 @@ class GraphSet:
         if isinstance(graphs, str) or any(hasattr(graphs, name) for name in ones):
             raise BasinError(f"one graph, {graphs!r:.60}, expected a list of them")
         graphs = list(graphs)
-        molecules = bool(graphs) and all(
-            isinstance(g, str) or hasattr(g, "GetBonds") for g in graphs
-        )
+        if not graphs:
+            raise BasinError("no graphs")
+        classes = _known_of(classes, "i8", "classes", len(graphs))
+        targets = _known_of(targets, "f4", "targets", len(graphs))
+        molecules = all(isinstance(g, str) or hasattr(g, "GetBonds") for g in graphs)
         self.kept = numpy.arange(len(graphs))
         if molecules:  # at once, which is faster
             read = Graph._of_molecules(graphs, stereo, as_is, skip)
-            self.kept = numpy.array([i for i, graph in enumerate(read) if graph is not None])
+            self.kept = numpy.flatnonzero([graph is not None for graph in read])
             graphs = [read[i] for i in self.kept]
-        if len(self.kept) < len(classes if classes is not None else ()):
-            classes = numpy.ascontiguousarray(classes[self.kept])
-        if len(self.kept) < len(targets if targets is not None else ()):
-            targets = numpy.ascontiguousarray(targets[self.kept])
+            classes = None if classes is None else classes[self.kept, 0]
+            targets = None if targets is None else targets[self.kept]
         self.graphs = [Graph.of(graph, i) for i, graph in enumerate(graphs)]
         count = len(self.graphs)
-        if not count:
-            raise BasinError("no graphs")
         nodes = numpy.array([graph.nodes for graph in self.graphs], dtype="i8")
         start = numpy.cumsum(nodes) - nodes
         parts = [graph.edges + first for graph, first in zip(self.graphs, start)]

@@ -306,7 +306,8 @@ class GraphRegressor(RegressorMixin, _GraphEstimator):
         if isinstance(graphs, GraphSet):
             if graphs.pointer.task != lib.BASIN_GRAPHS_VALUES:
                 raise BasinError(
-                    "a set of classes; GraphRegressor needs values (GraphSet.read(.., values=True))"
+                    "a set without values; GraphRegressor needs them (GraphSet(.., targets=y), or "
+                    "read(.., values=True))"
                 )
             return self._fit_set(graphs, y)
         y = array_of_any(_own_target(graphs, y, self))
