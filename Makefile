@@ -14,7 +14,10 @@ export JOBS
 INSTALL_DEPS = $(if $(NO_DEPS),@:,@scripts/install-deps)
 OPTIONS      = -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_OPTIONS)
 # One test more than there are processors: some wait for programs that they started.
-CTEST        = ctest --output-on-failure --no-tests=error -j $$(($(JOBS) + 1))
+CTEST        = ctest --output-on-failure --no-tests=error -j $$(($(JOBS) + 1)) $(SOME)
+# TESTS=REGEX: these tests only; PART=2/5: every fifth, from the second on. Of make test, test-slow, valgrind and the sanitizers.
+STRIDE      := ,,
+SOME         = $(if $(TESTS),-R '$(TESTS)') $(if $(PART),-I $(subst /,$(STRIDE),$(PART)))
 SOURCES      = find src include tests bench examples paper -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh'
 
 .PHONY: all help deps test test-slow demo paper bench bench-rivals install sanitize coverage valgrind \
@@ -68,11 +71,12 @@ test:
 	@scripts/build $(BUILD) tests $(OPTIONS) -DBASIN_TESTS=ON
 	@$(CTEST) --test-dir $(BUILD) -LE slow
 
+# With TESTS, what those test must be there: make static deb wheel.
 test-slow:
 	$(INSTALL_DEPS) build test browser site python explorer
 	@scripts/build $(BUILD) all $(OPTIONS) -DBASIN_TESTS=ON
-	@$(MAKE) --no-print-directory static deb
-	@if scripts/wheel --tools; then $(MAKE) --no-print-directory wheel; else \
+	@if [ -z '$(TESTS)' ]; then $(MAKE) --no-print-directory static deb; fi
+	@if [ -n '$(TESTS)' ]; then :; elif scripts/wheel --tools; then $(MAKE) --no-print-directory wheel; else \
 	    echo "test-slow: no PyPI, so no wheel is tested"; fi
 	@$(CTEST) --test-dir $(BUILD) -L slow
 

@@ -38,7 +38,7 @@ basin_status basin_models_find(char *path, size_t size, const char *name, basin_
         (slash && is_in(path, size, home, length, "/../models", name)))
         return BASIN_OK;
     return basin_fail(error, BASIN_IO,
-                      "no model '%s' in %s or beside the program; name a model file, or set "
-                      "BASIN_MODELS to the folder of models",
-                      name, built);
+                      "no model '%s' in %s or beside the program; put models/%s.safetensors of "
+                      "Basin's sources there, name a file, or set BASIN_MODELS to a folder",
+                      name, built, name);
 }
