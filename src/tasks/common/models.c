@@ -39,6 +39,6 @@ basin_status basin_models_find(char *path, size_t size, const char *name, basin_
         return BASIN_OK;
     return basin_fail(error, BASIN_IO,
                       "no model '%s' in %s or beside the program; put models/%s.safetensors of "
-                      "Basin's sources there, name a file, or set BASIN_MODELS to a folder",
+                      "Basin's sources there, give a file, or set BASIN_MODELS to another folder",
                       name, built, name);
 }

@@ -394,7 +394,7 @@ static basin_status number_words(reading *r, basin_error *error) {
     return BASIN_OK;
 }
 
-/* What a value cannot be learnt from, or was hardly meant. */
+/* Names targets of one value, and those of 1 and -1. */
 static void note_values(reading *r, int t) {
     float low = INFINITY, high = -INFINITY;
     bool signs = r->targets > 1;
