@@ -5,10 +5,11 @@ random splits (80 : 20) and of a scaffold split. Needs rdkit, scikit-learn, xgbo
     python bench/molecules/forests.py FOLDER OUT bbbp:p_np tox21:SR-MMP hiv:HIV_active
 
 BASIN is the program ["basin"], OPTIONS what it gets beside the columns [""], SIZE the most
-molecules of a set [1500], TRAIN how many of them train [4/5], SPLITS the splits ["0 1 2 scaffold"].
-INNER=1 divides the training part of each split once more, so that settings can be compared without
-test molecules. Forests: 500 trees on Morgan fingerprints of radius 2 in 2,048 bits, and on their
-counts. OUT keeps tables, models and predictions; predictions that are there are not made again.
+molecules of a set [1500], SAMPLE the seed that chooses them [7], TRAIN how many of them train
+[4/5], SPLITS the splits ["0 1 2 scaffold"]. INNER=1 divides the training part of each split once
+more, so that settings can be compared without test molecules. Forests: 500 trees on Morgan
+fingerprints of radius 2 in 2,048 bits, and on their counts. OUT keeps tables, models and
+predictions; predictions that are there are not made again.
 """
 
 import csv
@@ -33,7 +34,8 @@ def read(path, target, size):
     with open(path) as file:
         rows = [row for row in csv.DictReader(file) if row[target] != ""]
     if len(rows) > size:
-        chosen = numpy.random.default_rng(7).choice(len(rows), size, replace=False)
+        draw = numpy.random.default_rng(int(os.environ.get("SAMPLE", "7")))
+        chosen = draw.choice(len(rows), size, replace=False)
         rows = [rows[i] for i in sorted(chosen)]
     known = [(row["smiles"], Chem.MolFromSmiles(row["smiles"]), row[target]) for row in rows]
     known = [(text, m, int(float(y))) for text, m, y in known if m and m.GetNumAtoms()]
