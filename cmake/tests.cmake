@@ -242,11 +242,11 @@ basin_add_test(explorer_compiles quick ${CMAKE_C_COMPILER} -std=gnu17 -Wall -Wer
     ${CMAKE_CURRENT_SOURCE_DIR}/explorer/engine.c)
 # The Explorer needs a compiler to WebAssembly (scripts/install-deps explorer), and a browser. They
 # share a build folder.
-foreach(part golden page bits fuzz)
+foreach(part golden page bits fuzz model)
     basin_add_test(explorer_${part} slow ${CMAKE_COMMAND} -E env BASIN=$<TARGET_FILE:basin_program>
         ${CMAKE_CURRENT_SOURCE_DIR}/tests/explorer/${part})
 endforeach()
-set_tests_properties(explorer_golden explorer_page explorer_bits explorer_fuzz PROPERTIES TIMEOUT 1800 RESOURCE_LOCK explorer)
+set_tests_properties(explorer_golden explorer_page explorer_bits explorer_fuzz explorer_model PROPERTIES TIMEOUT 1800 RESOURCE_LOCK explorer)
 
 file(GLOB BASIN_FUZZ_SOURCES CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
 if(BASIN_FUZZ)

@@ -1,8 +1,10 @@
 """Draws the Explorer's network of accounts, which nobody has, and trains its detector by the program.
 
     python3 explorer/accounts.py build/basin
+    python3 explorer/accounts.py --tables FOLDER
 
-writes explorer/accounts.json (what the page shows) and explorer/accounts.safetensors. A ring of
+The first writes explorer/accounts.json (what the page shows) and explorer/accounts.safetensors, the second the
+tables that the detector learns from, for `basin reproduce` (tests/explorer/model). A ring of
 mules passes money on: their accounts are young, hold little and move much, and know each other. Two
 honest shops look like mules by their numbers, but trade with everybody; one mule looks honest by
 its numbers, and its partners give it away.
@@ -11,6 +13,7 @@ its numbers, and its partners give it away.
 import csv
 import json
 import math
+import os
 import pathlib
 import random
 import subprocess
@@ -83,27 +86,37 @@ def table(path, header, rows):
         csv.writer(file).writerows([header, *rows])
 
 
+def tables(folder):
+    all_rows, all_edges = [], []
+    for seed in range(8):  # it learns from seven other networks of the kind
+        kinds, rows, edges = draw(seed)
+        for i, (kind, row) in enumerate(zip(kinds, rows)):
+            label = "" if seed == 0 else int(kind == "mule")
+            all_rows.append([f"{seed}-{i}", *row, label])
+        all_edges += [[f"{seed}-{a}", f"{seed}-{b}"] for a, b in edges]
+    table(f"{folder}/accounts.csv", ["id", *COLUMNS, "label"], all_rows)
+    table(f"{folder}/transfers.csv", ["from", "to"], all_edges)
+
+
 def main(program):
-    here = pathlib.Path(__file__).parent
+    here = pathlib.Path(__file__).resolve().parent
     with tempfile.TemporaryDirectory() as folder:
-        nodes, transfers = f"{folder}/accounts.csv", f"{folder}/transfers.csv"
-        all_rows, all_edges = [], []
-        for seed in range(8):  # it learns from seven other networks of the kind
-            kinds, rows, edges = draw(seed)
-            for i, (kind, row) in enumerate(zip(kinds, rows)):
-                label = "" if seed == 0 else int(kind == "mule")
-                all_rows.append([f"{seed}-{i}", *row, label])
-            all_edges += [[f"{seed}-{a}", f"{seed}-{b}"] for a, b in edges]
-        table(nodes, ["id", *COLUMNS, "label"], all_rows)
-        table(transfers, ["from", "to"], all_edges)
+        tables(folder)
+        # Kernels without vectors, so that other processors train the same bits.
         subprocess.run(
-            [program, "anomaly", "train", nodes, transfers, "-o", here / "accounts.safetensors"]
-            + ["--members", "1", "--dim", "16", "--trees", "0", "--hops", "1", "--epochs", "200", "--seed", "1"],
+            [pathlib.Path(program).resolve(), "anomaly", "train", "accounts.csv", "transfers.csv"]
+            + ["-o", here / "accounts.safetensors", "--members", "1", "--blocks", "2", "--dim", "16", "--trees", "0"]
+            + ["--hops", "1", "--sampling", "full", "--epochs", "200", "--patience", "40", "--seed", "1"],
             check=True,
+            cwd=folder,
+            env={**os.environ, "BASIN_ISA": "portable"},
         )
     kinds, rows, edges = draw(0)
     network = {"columns": COLUMNS, "kinds": kinds, "rows": rows, "edges": edges, "place": layout(NODES, edges)}
     (here / "accounts.json").write_text(json.dumps(network).replace("], [", "],\n["))
 
 
-main(sys.argv[1])
+if sys.argv[1] == "--tables":
+    tables(sys.argv[2])
+else:
+    main(sys.argv[1])
