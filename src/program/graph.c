@@ -150,7 +150,7 @@ static void put_sizes(basin_record *r, const char *key, const int64_t *start, in
         min = own < min ? own : min, max = own > max ? own : max;
     }
     basin_record_object(r, key);
-    basin_record_fields(r, "mean=%.2f;least=%lld;most=%lld",
+    basin_record_fields(r, "mean=%.2f;min=%lld;max=%lld",
                         (double)start[graphs] / (double)(ways * graphs), (long long)min,
                         (long long)max);
     basin_record_end(r);
