@@ -332,7 +332,7 @@ basin_status basin_graphs_near_fit(basin_graphs_model *m, const basin_graphset *
             graph[n++] = i < fold->count[0] ? fold->item[0][i] : fold->item[1][i - fold->count[0]];
     basin_graphs_near_free(near);
     BASIN_TRY(list_all(near, set, graph, n, error));
-    near->share = set->line ? basin_graphs_near_usual(m) : 0;
+    near->share = basin_graphs_near_usual(m);
     near->width = basin_graphs_near_usual(m) > 0; /* of values the similarity itself does better */
     BASIN_TRY(name_all(near, set, graph, error));
     BASIN_TRY(basin_graphs_near_index(near, error));
