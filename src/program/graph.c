@@ -189,7 +189,7 @@ void basin_record_set(basin_record *r, const void *context) {
     basin_record_fields(r, "data=%s;task=%s;graphs=%lld;nodes=%lld;edges|edges, both ways=%lld",
                         s->name,
                         s->class_of || s->target ? basin_graphs_target_name(s->task)
-                                                 : "none: no classes, no values (of molecules: --target)",
+                                                 : "none (of molecules: --target)",
                         (long long)s->graphs, (long long)s->nodes, (long long)s->edges);
     if (s->graphs) put_sizes(r, "nodes_per_graph", s->node_start, s->graphs, 1);
     if (s->graphs) put_sizes(r, "edges_per_graph", s->edge_start, s->graphs, 2);

@@ -318,7 +318,8 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
     assert_error(run(state, "graph train m.csv --target y --norm batch"), 2, "layer|graph");
     assert_contains(run_ok(state, "graph convert m.csv n.safetensors --target y")->out, "\n  y ");
     assert_contains(run_ok(state, "graph convert m.csv n.safetensors --target w")->out, "a 4  b 2");
-    assert_contains(run_ok(state, "graph convert m.csv n.safetensors")->out, "none: no classes");
+    assert_contains(run_ok(state, "graph convert m.csv n.safetensors")->out,
+                    "none (of molecules: --target)");
     const program *p = run_ok(state, "graph cv m.csv --target w --folds 3 --epochs 1 --members 1 "
                                      "--edge-dropout 0.2 " SMALL);
     assert_contains(p->out, "AUROC: left out");
@@ -475,7 +476,7 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
     run_ok(state, "graph convert s.csv s.safetensors --stereo --target y");
     assert_error(run(state, "graph train s.safetensors"), 1, "the setting stereo must be on");
     assert_error(run(state, "graph train c.csv --target d"), 1, "12 different words in 12");
-    folder_put(state, "u.csv", "smiles,y\nCC,\"1,5\"\nC,2\n");
+    folder_put(state, "u.csv", "smiles,y\nCC,\"1,5 %\"\nC,2\n");
     assert_error(run(state, "graph train u.csv --target y"), 1, "has '2', after words");
     assert_error(run(state, "graph report n.safetensors m.csv --training c.csv -o r.json -q"), 1,
                  "trained on 0 of its 12 molecules");
