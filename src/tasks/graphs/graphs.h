@@ -20,7 +20,7 @@
     X(INTEGER, random_pairs, "K", 0, 4096,                                                         \
       "Pairs of nodes without an edge that are drawn beside the edges, K per node on average, "    \
       "others in each epoch.",                                                                     \
-      .absent = "0", .needs = "attention=on,couplings!=0,neighbour_heads!=0 reconstruct=off")      \
+      .absent = "0", .needs = "attention=on reconstruct=off")                                      \
     X(INTEGER, random_draws, "R", 0, 1024,                                                         \
       "Draws of random pairs over which predictions are averaged; 0: 8.", .absent = "0",           \
       .needs = "random_pairs!=0")                                                                  \
@@ -102,7 +102,8 @@
     X(SWITCH, centralise, "Gradient centralisation.")                                              \
     X(SWITCH, weight_classes, "Classes of nodes: rare ones count more.")
 
-/* epochs 0: 30 to 100 by the size of the set, of molecules 30 for classes (basin_graphs_epochs). */
+/* epochs 0: 30 to 100 by the size of the set, of molecules 30 for classes, yes or no
+ * (basin_graphs_epochs). */
 typedef struct basin_graphs_settings {
     BASIN_GRAPHS_INPUT_SETTINGS(BASIN_SETTING_FIELD)
     BASIN_GRAPHS_MODEL_SETTINGS(BASIN_SETTING_FIELD)

@@ -253,10 +253,10 @@ int64_t basin_graphs_epochs(const basin_graphs_settings *settings, const basin_g
     if (settings->epochs) return settings->epochs;
     int64_t tokens = 1;
     for (int64_t i = 0; i < count; i++) tokens += basin_graphset_tokens(set, graph[i]);
-    bool values = set->task == BASIN_GRAPHS_VALUES;
+    bool values = set->task == BASIN_GRAPHS_VALUES && !set->binary;
     int64_t epochs = 12000000 / tokens, max = 100;
     if (set->line && !values) max = 30;
-    if (set->line && values && !set->binary) /* more have the tokens of 900 small ones */
+    if (set->line && values) /* more have the tokens of 900 small ones */
         max = basin_int_min(basin_int_max(1300000 / tokens, 75), 100);
     return epochs > max ? max : epochs < 30 ? 30 : epochs;
 }

@@ -241,8 +241,8 @@ static double begin_system(double *y, const learning *w, int64_t system) {
     return sum / fmax(known, 1);
 }
 
-/* What a solved system gives: weights of the memory, or predictions of what was hidden from it, of
- * the products K x. */
+/* Keeps the solution of a system: weights of the memory, or predictions of what was hidden from it,
+ * of the products K x. */
 static void end_system(const learning *w, int64_t system, double mean, const double *x,
                        const double *product) {
     int64_t C = w->m->outputs, part = system / C, c = system % C, n = w->m->near.count;

@@ -246,15 +246,26 @@ static void sort_by_key(basin_pairs *p) {
 }
 
 /* How much a pair counts in the energy of couplings: 1 / sqrt(n m), where its tokens have n and m.
- * The pull on a token then stays of one size, whether it has three pairs or three hundred. */
-static void put_strengths(basin_graphset_batch *b) {
+ * The pull on a token then stays of one size, whether it has three pairs or three hundred. Drawn
+ * pairs have no part in it: they would weaken the edges, and not alike in each draw. */
+static void put_strengths(basin_graphset_batch *b, const basin_graphset_encoding *e) {
     const basin_pairs *p = &b->pairs;
-    for (int64_t q = 0; q < p->queries; q++)
-        for (int64_t i = p->row[q]; i < p->row[q + 1]; i++) {
-            const int32_t *column = p->column + p->key[i];
-            double own = p->row[q + 1] - p->row[q], other = column[1] - column[0];
-            b->strength[i] = (float)(1 / sqrt(own * other));
+    for (int64_t k = 0; k < p->keys; k++) {
+        int64_t count = 0, drawn = b->edge_features - 1;
+        for (int64_t j = p->column[k]; j < p->column[k + 1]; j++) {
+            bool is_drawn = e->drawn && b->edge_feature[p->pair[j] * b->edge_features + drawn] > 0;
+            b->strength[p->pair[j]] = !is_drawn, count += !is_drawn;
         }
+        for (int64_t j = p->column[k]; j < p->column[k + 1]; j++)
+            b->strength[p->pair[j]] *= (float)count;
+    }
+    for (int64_t q = 0; q < p->queries; q++) {
+        double count = 0;
+        for (int64_t i = p->row[q]; i < p->row[q + 1]; i++) count += b->strength[i] > 0;
+        for (int64_t i = p->row[q]; i < p->row[q + 1]; i++)
+            if (b->strength[i] > 0)
+                b->strength[i] = (float)(1 / sqrt(count * (double)b->strength[i]));
+    }
 }
 
 basin_status basin_graphset_batch_fill(basin_graphset_batch *b, const basin_graphset *set,
@@ -287,7 +298,7 @@ basin_status basin_graphset_batch_fill(basin_graphset_batch *b, const basin_grap
     b->pairs.queries = b->pairs.keys = tokens, b->pairs.pairs = at.pair;
     b->pairs.row[tokens] = (int32_t)at.pair;
     sort_by_key(&b->pairs);
-    put_strengths(b);
+    put_strengths(b, e);
     return BASIN_OK;
 }
 
