@@ -266,6 +266,35 @@ TEST(memory_of_labelled_graphs) {
     }
 }
 
+/* Butane and pentane share 10 of 17 neighbourhoods: of one atom 4, with the next bond 4, with two
+ * bonds the ends; butane and propane 5 of 16. Weights of nine columns, more than are solved at
+ * once, solve the equations. */
+TEST(memory_is_kernel_regression) {
+    enum { N = 4, M = 6, C = 9 };
+    const char *smiles[M] = {"CCCC", "CCCO", "CCN", "c1ccccc1", "CCCCC", "CCC"};
+    int64_t graph[M] = {0, 1, 2, 3, 4, 5};
+    basin_graphset set;
+    basin_graphset_options options = {.text = smiles, .count = M};
+    double scale[C];
+    float target[M * C], nearest[N], output[N * C] = {0}, own[N * C];
+    assert_ok(basin_graphset_read(&set, NULL, &options, &failure));
+    set.task = BASIN_GRAPHS_VALUES, set.targets = C, set.target = target;
+    for (int i = 0; i < M * C; i++) target[i] = (float)(i * i % 7 - 3);
+    for (int c = 0; c < C; c++) scale[c] = 1;
+    basin_graphs_model m = {.target = BASIN_GRAPHS_VALUES, .outputs = C, .target_scale = scale};
+    basin_fold fold = {.item = {graph}, .count = {N}};
+    assert_ok(basin_graphs_near_fit(&m, &set, &fold, 0, NULL, nearest, &failure));
+    assert_ok(basin_graphs_near_add(output, own, nearest, NULL, &m, &set, graph + N, 2, &failure));
+    assert_float_equal(nearest[0], 10.0 / 17, 1e-6);
+    assert_float_equal(nearest[1], 5.0 / 16, 1e-6);
+    assert_ok(basin_graphs_near_add(output, own, nearest, NULL, &m, &set, graph, N, &failure));
+    for (int i = 0; i < N * C; i++) /* K w + mean = y - 0.3 w */
+        assert_float_equal(own[i], target[i] - 0.3F * m.near.weight[i], 1e-3);
+    basin_graphs_near_free(&m.near);
+    set.target = NULL;
+    basin_graphset_free(&set);
+}
+
 /* 60 graphs of two classes, of which a quarter was predicted with certainty and wrong. */
 TEST(confidence_of_classes) {
     enum { N = 60 };
