@@ -49,7 +49,7 @@ export class Browser {
     return result.value;
   }
 
-  async until(expression, seconds = 30) {
+  async until(expression, seconds = 120) {
     for (const end = Date.now() + 1000 * seconds; Date.now() < end; ) {
       if (await this.eval(expression)) return;
       await new Promise((resolve) => setTimeout(resolve, 50));

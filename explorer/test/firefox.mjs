@@ -60,7 +60,7 @@ export class Firefox {
     return value[0];
   }
 
-  async until(expression, seconds = 30) {
+  async until(expression, seconds = 120) {
     for (const end = Date.now() + 1000 * seconds; Date.now() < end; ) {
       if (await this.eval(expression)) return;
       await new Promise((resolve) => setTimeout(resolve, 50));
