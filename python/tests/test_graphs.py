@@ -240,6 +240,11 @@ def test_tables_of_molecules(tmp_path):
     with pytest.warns(UserWarning, match="ring 1 is not closed"):
         some = tasks.GraphSet(["C1C", "CC", "CCO"], targets=[9.0, 0.5, 2.0], skip=True)
     assert some.pointer.target[0] == 0.5 and some.kept.tolist() == [1, 2]
+    with pytest.warns(UserWarning, match="the cell is empty"):
+        assert tasks.GraphSet([None, "CC", float("nan")], skip=True).kept.tolist() == [1]
+    several = tasks.GraphClassifier(epochs=1, members=1, dim=8, blocks=1)
+    y = [[None, 1], [1, 0], [0, None], [1, 1]]
+    assert several.fit(["C", "CC", "CO", "CN"], y).predict(["CCC"]).shape == (1, 2)
     few = tasks.GraphSet(["C", "CC"], classes=numpy.array([0, 3], "i2"))
     assert few.pointer.class_of[1] == 1  # the second class
     for wrong in ({"targets": [1.0]}, {"targets": ["a", "b"]}, {"classes": [0.5, 1.5]}):

@@ -245,8 +245,8 @@ def _columns(values, dtype, what):
 class GraphSet:
     """Many small graphs: what graph estimators learn from. They make one of any list of graphs;
     read() takes one from files. `classes` are whole numbers, [graphs], `targets` [graphs] or
-    [graphs, values]. `stereo` and `as_is` of molecules as in Graph.from_smiles; with
-    `skip` SMILES that cannot be read are left out, with a warning: `kept` has the places of the
+    [graphs, values]. `stereo` and `as_is` of molecules as in Graph.from_smiles; with `skip` SMILES
+    that cannot be read, None and NaN are left out, with a warning: `kept` has the places of the
     others, whose classes or targets stay. `binary` targets are yes, 1, or no, 0.
 
     >>> len(tasks.GraphSet([[[0, 1], [1, 2]], [[0, 1]]]))
@@ -263,6 +263,8 @@ class GraphSet:
         graphs = list(graphs)
         if not graphs:
             raise BasinError("no graphs")
+        if skip:  # as RDKit gives what it cannot read, and pandas an empty cell
+            graphs = ["" if g is None or isinstance(g, float) else g for g in graphs]
         classes = _known_of(classes, "i8", "classes", len(graphs))
         targets = _known_of(targets, "f4", "targets", len(graphs))
         molecules = all(isinstance(g, str) or hasattr(g, "GetBonds") for g in graphs)

@@ -373,8 +373,14 @@ def _classes(y, count):
 
 def _targets(y, count):
     targets = array_of_any(y)
-    if targets.dtype.kind == "O":
-        raise BasinError(f"Unknown label type: y of type {targets.dtype}, expected numbers")
+    if targets.dtype.kind == "O":  # None and NA are gaps
+        try:
+            there = there_of(targets.ravel()).reshape(targets.shape)
+            targets = numpy.where(there, targets, numpy.nan).astype("f8")
+        except (TypeError, ValueError):
+            raise BasinError(
+                f"Unknown label type: y of type {targets.dtype}, expected numbers"
+            ) from None
     if targets.ndim not in (1, 2) or len(targets) != count or targets.dtype.kind not in "iufb":
         raise BasinError(
             f"y of shape {list(targets.shape)}, expected numbers [{count}] or more a graph"
