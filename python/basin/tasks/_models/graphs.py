@@ -128,8 +128,8 @@ class _GraphEstimator(Estimator):
 
     def nearest(self, graphs: Any) -> tuple[numpy.ndarray, list[str]]:
         """For molecules, and for classes of graphs with labels of nodes: the similarity, 0 to 1, to
-        the nearest that the model remembers, and what that is called (its id, or "line 7", or the
-        number of a graph: its place in training)."""
+        the nearest that the model remembers, and what that is called: its id, or "line 7" of the
+        table, of a list of SMILES "line 7" for the place 7 from 0 on, of other graphs the place."""
         info = lib.basin_graphs_get_info(self._fitted())
         if not info.remembered:
             raise BasinError("the model remembers no training graphs (near)")
