@@ -236,10 +236,11 @@ foreach(part links browser)
         ${CMAKE_CURRENT_SOURCE_DIR}/tests/site/${part})
 endforeach()
 set_tests_properties(site_browser PROPERTIES TIMEOUT 900)
-# The Explorer's engine by this compiler: it reads private headers, and only slow tests build the page.
+# The Explorer's engine and its tests by this compiler: they read private headers, and only slow tests build the page.
 basin_add_test(explorer_compiles quick ${CMAKE_C_COMPILER} -std=gnu17 -Wall -Werror -fsyntax-only
     -I${CMAKE_CURRENT_SOURCE_DIR}/include -I${CMAKE_CURRENT_SOURCE_DIR}/src -I${CMAKE_CURRENT_SOURCE_DIR}/tests/explorer
-    ${CMAKE_CURRENT_SOURCE_DIR}/explorer/engine.c)
+    ${CMAKE_CURRENT_SOURCE_DIR}/explorer/engine.c ${CMAKE_CURRENT_SOURCE_DIR}/explorer/test/verify.c
+    ${CMAKE_CURRENT_SOURCE_DIR}/explorer/test/bench.c ${CMAKE_CURRENT_SOURCE_DIR}/explorer/test/fuzz.c)
 # The Explorer needs a compiler to WebAssembly (scripts/install-deps explorer), and a browser. They
 # share a build folder.
 foreach(part golden page bits fuzz model)
