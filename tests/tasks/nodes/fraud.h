@@ -63,9 +63,9 @@ static inline basin_network *fraud_new(int64_t nodes, uint64_t seed, int relatio
 static inline basin_nodes_settings fraud_settings(void) {
     basin_nodes_settings r;
     assert_int_equal(basin_settings_preset(&r, &basin_anomaly_task, "default", NULL), BASIN_OK);
-    r.scaling = "standard", r.hops = 2, r.evaluate = 1;
+    r.scaling = "standard", r.hops = 2, r.evaluate = 5;
     r.dim = 16, r.heads = 2, r.head_dim = 8, r.memories = 16, r.hidden = 16, r.blocks = 1;
-    r.trees = 0, r.labels = false, r.calibrate = "none";
+    r.trees = 0, r.labels = false, r.teacher = false, r.calibrate = "none";
     r.epochs = 60, r.rate = 0.01, r.patience = 0, r.members = 1;
     return r;
 }

@@ -69,7 +69,7 @@ static void compare_stream(const char *what, const basin_network *network,
 TEST(streaming_equals_the_whole) {
     BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
-    basin_network *network = fraud_new(700, 5, 1, false);
+    basin_network *network = fraud_new(320, 5, 1, false); /* more than a block of the wide rows */
     settings.epochs = 15, settings.blocks = 2, settings.steps = 2, settings.alpha = 0.5;
     compare_stream("two blocks", network, &settings, &training);
     settings.scaling = "quantile", settings.members = 3, settings.epochs = 5;
@@ -92,7 +92,7 @@ TEST(streaming_equals_the_whole) {
     settings.hopfield = false;
     compare_stream("attention alone", network, &settings, &training);
     basin_network_close(network);
-    network = fraud_new(600, 6, 2, true);
+    network = fraud_new(300, 6, 2, true);
     settings = fraud_settings();
     settings.epochs = 15, settings.relations = "concat";
     compare_stream("two directed relations", network, &settings, &training);
@@ -355,7 +355,7 @@ TEST(epochs_of_large_graphs_are_short) {
     char *path = folder_path(state, "pace.checkpoint");
     BASIN_AT_EXIT(free_training) basin_training_options training = fraud_training();
     basin_nodes_settings settings = fraud_settings();
-    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(400, 3, 1, false);
+    BASIN_AT_EXIT(free_network) basin_network *network = fraud_new(120, 3, 1, false);
     BASIN_FREE_AT_EXIT uint8_t *part = fraud_split(network);
     stopper s = {0, 2};
     basin_watch watch = {.show = stop_later, .context = &s, .stop = is_stopping};

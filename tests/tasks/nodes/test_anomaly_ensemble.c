@@ -8,13 +8,15 @@
 #include "tasks/common/digest.h"
 #include "tasks/nodes/fraud.h"
 
-static fraud_scene scene_new(int relations) {
+static fraud_scene scene_of(int64_t nodes, int relations) {
     needs_xgboost();
-    fraud_scene s = fraud_scene_of(fraud_new(500, 3, relations, false));
+    fraud_scene s = fraud_scene_of(fraud_new(nodes, 3, relations, false));
     s.settings.trees = 4, s.settings.labels = true, s.settings.calibrate = "auto",
     s.settings.epochs = 20;
     return s;
 }
+
+static fraud_scene scene_new(int relations) { return scene_of(500, relations); }
 
 static basin_nodes_model *train(const fraud_scene *s) {
     return fraud_train(s->network, s->part, &s->settings, &s->training);
@@ -192,6 +194,7 @@ TEST(many_nodes_are_thinned_out) {
  * nor pupils. */
 TEST(few_labels_have_a_teacher) {
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
+    s.settings.teacher = true;
     BASIN_AT_EXIT(basin_lesson_free) basin_lesson lesson;
     const basin_network *n = s.network;
     int64_t known = 0, judges = 0;
@@ -358,6 +361,7 @@ TEST(another_network_is_scored_without_labels) {
 
 TEST_WITH(scores_the_same_from_a_file_and_streamed, folder_new, folder_remove) {
     BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(2);
+    s.settings.teacher = true;
     basin_nodes_model *model = train(&s), *back;
     char *path = folder_path(state, "model.safetensors");
     assert_ok(basin_nodes_write(path, model, &failure));
@@ -377,7 +381,8 @@ TEST_WITH(scores_the_same_from_a_file_and_streamed, folder_new, folder_remove) {
 }
 
 TEST_WITH(a_cut_run_ends_the_same, folder_new, folder_remove) {
-    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(1);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_of(200, 1);
+    s.settings.teacher = true;
     basin_nodes_model *straight = train(&s);
     stopper stop = {0, 7};
     basin_watch watch = {.show = stop_later, .context = &stop, .stop = is_stopping};

@@ -8,11 +8,11 @@
 
 /* ---- sums ---- */
 
-static fraud_scene scene_new(int64_t nodes, int relations, bool directed) {
+static fraud_scene scene_new(int64_t nodes, int relations, bool directed, bool teacher) {
     needs_xgboost();
     fraud_scene s = fraud_scene_of(fraud_new(nodes, 3, relations, directed));
     s.settings.members = 1, s.settings.trees = 2, s.settings.labels = true,
-    s.settings.calibrate = "isotonic", s.settings.epochs = 20;
+    s.settings.teacher = teacher, s.settings.calibrate = "isotonic", s.settings.epochs = 20;
     s.model = fraud_train(s.network, s.part, &s.settings, &s.training);
     return s;
 }
@@ -36,9 +36,9 @@ static void assert_adds_up(const basin_nodes_explanation *e, double within) {
 }
 
 TEST(lists_add_up_for_any_share) {
-    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(400, 1, false);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(200, 1, false, true);
     for (int k = 0; k < 3; k++) { /* trees alone, both, the network alone */
-        double probability[400];
+        double probability[200];
         s.model->ensemble.share = 0.5 * k;
         assert_ok(basin_nodes_predict(probability, s.model, s.network, NULL, &failure));
         for (int64_t node = 0; node < 40; node += 13) {
@@ -55,7 +55,7 @@ TEST(lists_add_up_for_any_share) {
 
 TEST(lists_add_up_on_directed_graphs_and_relations) {
     for (int k = 0; k < 2; k++) {
-        fraud_scene s = scene_new(200, k == 1 ? 2 : 1, k == 0);
+        fraud_scene s = scene_new(200, k == 1 ? 2 : 1, k == 0, false);
         s.model->ensemble.share = 0.7;
         basin_nodes_explanation *e = explained(&s, 5);
         assert_adds_up(e, 0.03);
@@ -73,7 +73,7 @@ static void sharpen(const fraud_scene *s, const char *name) {
 /* On the way from a typical node, attention that is hard turns at single points; a layer norm as
  * large as this turns everywhere, and what is missed is said. */
 TEST(lists_add_up_where_the_logit_turns_quickly) {
-    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(200, 1, false);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(200, 1, false, false);
     s.model->ensemble.share = 1;
     for (int k = 0; k < 2; k++) {
         sharpen(&s, k ? "gamma" : "wq");
@@ -87,7 +87,7 @@ TEST(lists_add_up_where_the_logit_turns_quickly) {
 
 /* A small graph is looked at as a whole: nothing comes from further away. */
 TEST(nothing_is_left_where_all_is_near) {
-    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(60, 1, false);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(60, 1, false, false);
     s.model->ensemble.share = 1;
     basin_nodes_explanation *e = explained(&s, 3);
     assert_true(fabs(e->rest) < 0.02 * fmax(1, fabs(e->logit - e->typical_logit)));
@@ -97,7 +97,7 @@ TEST(nothing_is_left_where_all_is_near) {
 /* ---- many at once ---- */
 
 TEST(many_are_told_as_one_is) {
-    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(300, 1, false);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(300, 1, false, false);
     const int64_t node[] = {7, 3, 250};
     basin_nodes_explanation *many[3], *one;
     s.model->ensemble.share = 0.5;
@@ -126,7 +126,7 @@ TEST(many_are_told_as_one_is) {
 
 /* Values are those of the table, means those over neighbours. */
 TEST(values_are_the_tables) {
-    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(200, 1, false);
+    BASIN_AT_EXIT(fraud_scene_free) fraud_scene s = scene_new(200, 1, false, false);
     const basin_relation *r = &s.network->relation[0];
     double mean = 0, count = (double)(r->row[10] - r->row[9]), degree = 0;
     for (int64_t i = r->row[9]; i < r->row[10]; i++) {

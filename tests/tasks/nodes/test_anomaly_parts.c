@@ -7,7 +7,7 @@
 #include "tasks/nodes/fraud.h"
 #include "tasks/nodes/network/parts/parts.h"
 
-enum { NODES = 300, PARTS = 3, UNTAUGHT = 1700 /* more labels than a teacher is asked for */ };
+enum { NODES = 300, PARTS = 3 };
 
 static basin_parts *cut(const basin_network *network, int64_t count) {
     basin_cut_spec spec = {.parts = count, .method = "stream"};
@@ -19,7 +19,7 @@ static basin_parts *cut(const basin_network *network, int64_t count) {
 static double *score(const basin_nodes_model *model, const basin_network *network,
                      basin_parts *parts, bool least) {
     basin_nodes_predict_options work = {.stream = least};
-    double *probability = calloc(UNTAUGHT, sizeof *probability);
+    double *probability = calloc(NODES, sizeof *probability);
     assert_ok(basin_nodes_predict(probability, model, parts ? basin_parts_face(parts) : network,
                                   &work, &failure));
     return probability;
@@ -172,7 +172,7 @@ static void assert_same_trees(const basin_nodes_model *a, const basin_nodes_mode
 TEST(trees_of_parts_are_those_of_the_whole) {
     needs_xgboost();
     for (int relations = 1; relations <= 2; relations++) {
-        basin_network *network = fraud_new(UNTAUGHT, 8, relations, false);
+        basin_network *network = fraud_new(NODES, 8, relations, false);
         basin_training_options training = fraud_training();
         basin_nodes_settings settings = fraud_settings();
         basin_training_result outcome = {.size = sizeof outcome};

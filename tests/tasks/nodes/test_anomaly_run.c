@@ -12,9 +12,9 @@
 
 /* A run of two members on a small network. */
 static fraud_scene scene_new(void) {
-    fraud_scene s = fraud_scene_of(fraud_new(400, 4, 1, false));
+    fraud_scene s = fraud_scene_of(fraud_new(200, 4, 1, false));
     s.settings.members = 2, s.settings.epochs = 8, s.settings.fraction = 0.6;
-    s.settings.batch = 32, s.settings.scaling = "quantile", s.settings.evaluate = 2;
+    s.settings.batch = 16, s.settings.scaling = "quantile", s.settings.evaluate = 2;
     return s;
 }
 
@@ -208,7 +208,7 @@ TEST(a_caller_trains_from_files) {
     basin_nodes_data data = {
         .path = file, .paths = 1, .split = BASIN_NODES_SPLIT_RATIO, .ratio = 0.4};
     assert_ok(basin_nodes_train(&model, &outcome, settings, &data, &s.training, &failure));
-    assert_int_equal(basin_nodes_get_info(model)->nodes, 400);
+    assert_int_equal(basin_nodes_get_info(model)->nodes, 200);
     assert_int_equal(outcome.epochs, 3);
     assert_true(basin_score_get(&outcome.best, "validation_auroc") >= 0);
     const basin_score *validation = basin_nodes_get_info(model)->reached[BASIN_SPLIT_VAL];

@@ -7,7 +7,7 @@
 #include "tasks/nodes/near.h"
 #include "tasks/nodes/network/parts/parts.h"
 
-enum { ACCOUNTS = 300, TRANSFERS = 900, LINE = 96 };
+enum { ACCOUNTS = 150, TRANSFERS = 450, LINE = 96 };
 
 typedef struct rows {
     char head[LINE], line[TRANSFERS][LINE];
@@ -166,7 +166,7 @@ static void check(bool related, bool directed, int64_t trees, const char *facts,
         *s = fraud_scene_of(read_rows(&table[0], &table[1], k ? 7 : 0, &options));
         if (!strcmp(facts, "none")) basin_network_forget_facts(s->network);
         s->settings.epochs = 6, s->settings.hops = 2, s->settings.facts = facts;
-        s->settings.trees = trees, s->settings.labels = trees > 0;
+        s->settings.trees = trees, s->settings.labels = s->settings.teacher = trees > 0;
         s->settings.sampling = sampling, s->settings.fanout = 2;
         s->settings.calibrate = trees ? "auto" : "none";
         s->model = fraud_train(s->network, s->part, &s->settings, &s->training);
