@@ -11,6 +11,8 @@
     "--epochs 25 --rate 0.003 --members 1 --hops 1 --scaling standard --blocks 1 "                 \
     "--threads 1 "                                                                                 \
     "--quiet"
+/* The tests that do not look at what the trees learn have few of them and no teacher. */
+#define FEW_TREES QUICK " --trees 4 --no-teacher"
 
 TEST(from_a_table_to_reasons) {
     const program *p = run(state, "anomaly train accounts.csv transfers.csv " QUICK
@@ -100,7 +102,7 @@ TEST(attention_without_a_share_is_not_printed) {
 
 TEST(thresholds_follow_a_goal) {
     needs_xgboost();
-    const program *p = run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
+    const program *p = run_ok(state, "anomaly train accounts.csv transfers.csv " FEW_TREES
                                      " -o t.safetensors --threshold-for recall=0.9 --reliability");
     assert_contains(p->out, "for recall=0.9; expected on new accounts: precision ");
     assert_contains(p->out, "\ntrees only  ");
@@ -120,7 +122,7 @@ TEST(thresholds_follow_a_goal) {
 TEST(eval_prints_figures_and_baselines) {
     needs_xgboost();
     const program *p =
-        run(state, "anomaly eval accounts.csv transfers.csv " QUICK " --runs 2 --json");
+        run(state, "anomaly eval accounts.csv transfers.csv " FEW_TREES " --runs 2 --json");
     cJSON *tree = run_json(p);
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "models")), 7);
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "models.0.runs")), 2);
@@ -271,7 +273,7 @@ TEST(presets_give_way_to_options) {
 /* With data the run is rehearsed: how large, how long. All members count, and nothing is written.
  */
 TEST(a_configuration_tells_what_a_run_would_take) {
-    const program *p = run(state, "anomaly train accounts.csv transfers.csv " QUICK
+    const program *p = run(state, "anomaly train accounts.csv transfers.csv " FEW_TREES
                                   " --members 3 -o never.safetensors --print-config");
     cJSON *tree = run_json(p);
     assert_true(json_number(tree, "estimate.parameters") > 1000);
@@ -284,13 +286,13 @@ TEST(a_configuration_tells_what_a_run_would_take) {
 /* Fine-tuning from a model, more epochs after the end, a finished run that is resumed. */
 TEST(a_run_begins_with_a_model_and_goes_on) {
     const program *p =
-        run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
+        run_ok(state, "anomaly train accounts.csv transfers.csv " FEW_TREES
                       " --from m.safetensors --keep-checkpoint --epochs 3 -o f.safetensors");
-    p = run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
+    p = run_ok(state, "anomaly train accounts.csv transfers.csv " FEW_TREES
                       " --resume --epochs 5 -o f.safetensors");
     assert_contains(p->out, "\nseconds since resumed  ");
     assert_contains(p->out, "\nepochs                 5\n");
-    p = run_ok(state, "anomaly train accounts.csv transfers.csv " QUICK
+    p = run_ok(state, "anomaly train accounts.csv transfers.csv " FEW_TREES
                       " --resume --epochs 5 -o f.safetensors");
     assert_contains(p->out, "f.safetensors: already finished");
 }
@@ -321,7 +323,8 @@ static void write_one_split(void **state) {
 /* A file with one split: the runs have different seeds. */
 TEST(one_split_serves_all_runs) {
     write_one_split(state);
-    const program *p = run(state, "anomaly eval one.npz " QUICK " --runs 2 --no-baselines --json");
+    const program *p =
+        run(state, "anomaly eval one.npz " FEW_TREES " --runs 2 --no-baselines --json");
     cJSON *tree = run_json(p);
     assert_int_equal(cJSON_GetArraySize(json_at(tree, "models.0.runs")), 2);
     assert_true(json_number(tree, "models.0.runs.1.test.auroc") > 50);
@@ -346,8 +349,9 @@ TEST(wrong_data_get_one_line) {
                  1, "published form");
     assert_error(run(state, "anomaly train accounts.csv transfers.csv " QUICK " --memory 1e-8"), 1,
                  "accounts.csv: needs"); /* the bound holds for reading, too */
-    assert_error(run(state, "anomaly train accounts.csv transfers.csv " QUICK " --memory 0.0001 "
-                            "--sampling neighbours -o n.safetensors"),
+    assert_error(run(state,
+                     "anomaly train accounts.csv transfers.csv " FEW_TREES " --memory 0.0001 "
+                     "--sampling neighbours -o n.safetensors"),
                  1, "of 0.0001 allowed; needs more memory");
     assert_error(run(state, "anomaly train accounts.csv transfers.csv " QUICK " --sampling full "
                             "--fraction 0.1 -o n.safetensors"),

@@ -37,7 +37,9 @@ TEST(nodes_without_a_label_are_scored) {
 static void expect_same_scores(void **state, const char *tables, const char *others) {
     cJSON *a = run_json(run(state, "anomaly score --in-context %s --json --sort", tables));
     cJSON *b = run_json(run(state, "anomaly score --in-context %s --json --sort", others));
-    for (int i = 0; i < NODES / 10; i++) {
+    int rows = cJSON_GetArraySize(json_at(a, "nodes"));
+    assert_true(rows > 0 && rows == cJSON_GetArraySize(json_at(b, "nodes")));
+    for (int i = 0; i < rows; i++) {
         char at[40];
         snprintf(at, sizeof at, "nodes.%d.probability", i);
         assert_true(json_number(a, at) == json_number(b, at));
@@ -56,22 +58,25 @@ TEST(a_score_is_of_its_own_row) {
 
 /* Of words and numbers, of accounts and transfers; of so many that they become components. */
 TEST(the_order_of_columns_changes_nothing) {
-    change(
-        state, "words.csv",
+    change(state, "half.csv", "NR < 152 {print}"); /* acc0 to acc149 */
+    change_table(state, "transfers.csv", "paid.csv",
+                 "NR == 1 || (substr($1, 4) < 150 && substr($2, 4) < 150) {print}");
+    change_table(
+        state, "half.csv", "words.csv",
         "NR == 1 {print $0, \"land\", \"c9\", \"c10\"; next} "
         "{print $0, substr(\"DEFRIT\", NR % 3 * 2 + 1, 2), NR * NR % 17, NR % 5 ? NR % 7 : \"\"}");
     change_table(state, "words.csv", "turned.csv", "{print $7, $4, $1, $5, $2, $6, $3}");
-    change_table(state, "transfers.csv", "sums.csv",
+    change_table(state, "paid.csv", "sums.csv",
                  "NR == 1 {print $0, \"kind\", \"sum\", \"fee\"; next} "
                  "{print $0, NR % 4 ? \"card\" : \"cash\", NR * NR % 101, NR % 13}");
     change_table(state, "sums.csv", "turned_sums.csv", "{print $5, $4, $1, $3, $2}");
     expect_same_scores(state, "words.csv sums.csv", "turned.csv turned_sums.csv");
-    change(state, "wide.csv",
-           "{line = $0; for (i = 1; i < 120; i++) line = line OFS (NR == 1 ? \"c\" i : "
-           "NR * i * i % 97 + $3); print line}");
+    change_table(state, "half.csv", "wide.csv",
+                 "{line = $0; for (i = 1; i < 120; i++) line = line OFS (NR == 1 ? \"c\" i : "
+                 "NR * i * i % 97 + $3); print line}");
     change_table(state, "wide.csv", "thgir.csv",
                  "{line = $NF; for (i = NF - 1; i > 0; i--) line = line OFS $i; print line}");
-    expect_same_scores(state, "wide.csv transfers.csv", "thgir.csv transfers.csv");
+    expect_same_scores(state, "wide.csv paid.csv", "thgir.csv paid.csv");
 }
 
 TEST(an_explanation_names_labelled_nodes) {

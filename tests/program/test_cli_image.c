@@ -135,7 +135,7 @@ TEST(wrong_input_is_told_in_a_line) {
 }
 
 TEST_WITH(a_killed_run_ends_with_the_same_bytes, folder_new, program_teardown) {
-    survive_pictures(state, 10, 2, 60);
+    survive_pictures(state, 5, 2, 60);
 }
 
 int main(void) { return tests_run(folder_new, program_teardown); }

@@ -4,14 +4,14 @@
 #include "program/kill_work.h"
 
 TEST_WITH(killed_on_the_full_graph, make_table, program_teardown) {
-    survive_kills(state, ANOMALY "--epochs 60 --hops 1 --scaling quantile", 3, 100, 2);
+    survive_kills(state, ANOMALY FEW_TREES "--epochs 45 --hops 1 --scaling quantile", 3, 100, 2);
 }
 
 /* What validation chose before the kill is in the checkpoint, not chosen anew. */
 TEST_WITH(killed_after_choosing, make_table, program_teardown) {
-    const char *command = ANOMALY "--epochs 100";
+    const char *command = ANOMALY FEW_TREES "--epochs 100";
     run_ok(state, "%s -o whole.safetensors", command);
-    for (unsigned time = 200; time <= 500; time += 300)
+    for (unsigned time = 200; time <= 400; time += 200)
         if (!run_and_kill(state, command, time)) fail_msg("it had ended after %u ms", time);
     run_ok(state, "%s -o cut.safetensors --resume", command);
     same_file(state, "whole.safetensors", "cut.safetensors");
@@ -40,7 +40,7 @@ static void finish_twice(void **state, const char *command) {
 }
 
 TEST_WITH(a_finished_detector_is_left_alone, make_table, program_teardown) {
-    finish_twice(state, ANOMALY "--epochs 3 --hops 0 --scaling quantile");
+    finish_twice(state, ANOMALY FEW_TREES "--epochs 3 --hops 0 --scaling quantile");
 }
 
 TEST_WITH(a_finished_model_is_left_alone, world_folder, program_teardown) {
