@@ -9,6 +9,7 @@
 #include "base/shape.h"
 #include "basin/random.h"
 #include "engine/backend/kernel.h"
+#include "engine/core/philox.h"
 #include "support/test.h"
 
 enum { DUEL_BLOCKS = 1 + BASIN_MAX_IN + BASIN_MAX_OUT };
@@ -54,10 +55,13 @@ static inline double *duel_in_apart(duel *d, basin_shape shape, int64_t stride, 
     int64_t count = duel_count(&operand);
     double *data = malloc((size_t)(count + 1) * sizeof *data);
     assert_non_null(data);
-    for (int64_t i = 0; i < count; i++) {
-        double u = basin_random_uniform_at(7, (uint64_t)d->call.op, d->drawn++);
-        data[i] = (double)(float)(low + (high - low) * u);
-    }
+    float *drawn = malloc((size_t)(count + 1) * sizeof *drawn);
+    assert_non_null(drawn);
+    basin_random_fill_uniform(drawn, 7, (uint64_t)d->call.op, d->drawn, (size_t)count);
+    d->drawn += (uint64_t)count;
+    for (int64_t i = 0; i < count; i++)
+        data[i] = (double)(float)(low + (high - low) * (double)drawn[i]);
+    free(drawn);
     d->in[d->call.ins] = data;
     d->call.in[d->call.ins++] = operand;
     return data;
