@@ -248,7 +248,12 @@ VECTOR_INLINE void short_columns_of(const basin_attention_short *s, int64_t firs
     }
 }
 
-/* Numbers of heads, and the default model's width, are constants where loops are inlined. */
+/* Numbers of heads, and the default model's width, are constants where loops are inlined; where
+ * size counts (isa.cmake), the former only. */
+#if defined(__OPTIMIZE_SIZE__)
+#define SHORT_HEADS(H)                                                                             \
+    case H: CALL(s->reverse, H, (int)s->width); break;
+#else
 #define SHORT_HEADS(H)                                                                             \
     case H:                                                                                        \
         if (s->reverse && s->width == 16)                                                          \
@@ -258,6 +263,7 @@ VECTOR_INLINE void short_columns_of(const basin_attention_short *s, int64_t firs
         else                                                                                       \
             CALL(s->reverse, H, (int)s->width);                                                    \
         break;
+#endif
 #if VECTOR_LANES == 16
 #define SHORT_ALL SHORT_HEADS(1) SHORT_HEADS(2) SHORT_HEADS(4) SHORT_HEADS(8) SHORT_HEADS(16)
 #elif VECTOR_LANES == 8
