@@ -324,6 +324,16 @@ if(NOT BASIN_SANITIZE AND NOT BASIN_SANITIZE_THREAD AND NOT BASIN_VALGRIND AND N
     basin_add_test(wheel slow ${install_tests}/wheel ${CMAKE_CURRENT_SOURCE_DIR}/dist)
 endif()
 
+# The longest begin first, also where no earlier run has measured them: no core waits for them at
+# the end. Those with ranks or kills wait themselves, so others run beside them.
+foreach(name test_cli_kill serve words test_cli_ranks test_cli_anomaly_ranks test_cli_context
+    test_anomaly_ensemble install_prefix install_cxx test_cpu test_cli_anomaly test_engine_alloc
+    test_sudoku test_cli_node_ranks test_anomaly test_live example_sudoku)
+    if(TEST ${name})
+        set_tests_properties(${name} PROPERTIES COST 10)
+    endif()
+endforeach()
+
 # What `make test` builds: all but the benchmarks, and the CUDA module only where a GPU can run it, since
 # its files take as long as all others together. `make`, `make install` and `make test-python` compile it everywhere.
 get_property(tested DIRECTORY PROPERTY BUILDSYSTEM_TARGETS)
