@@ -8,10 +8,10 @@
 extern "C" {
 #endif
 
-#define BASIN_VERSION_MAJOR 0
-#define BASIN_VERSION_MINOR 2
+#define BASIN_VERSION_MAJOR 1
+#define BASIN_VERSION_MINOR 0
 #define BASIN_VERSION_PATCH 0
-#define BASIN_VERSION_STRING "0.2.0"
+#define BASIN_VERSION_STRING "1.0.0"
 
 /* The version of the library that runs, which may be newer than the header compiled against.
  */
