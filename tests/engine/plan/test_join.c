@@ -164,11 +164,12 @@ static void look_large(const basin_plan *plan) {
     assert_int_equal(count_calls(plan, memories, ""), 2 * STEPS);
 }
 
-TEST(test_large_gradients) {
-    tokens_each = 2;
+static int take_few_tokens(void **state) { return (void)state, tokens_each = 2, 0; }
+static int take_all_tokens(void **state) { return (void)state, tokens_each = TOKENS, 0; }
+
+TEST_WITH(test_large_gradients, take_few_tokens, take_all_tokens) {
     check_one(&(basin_block_config){.dim = DIM, .heads = 2, .head_dim = 16, .memories = 131200}, 1,
               KEEP, look_large);
-    tokens_each = TOKENS;
 }
 
 /* Products of that plan that are the gradients of all weights, the large one among them. Nothing is
