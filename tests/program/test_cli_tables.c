@@ -156,7 +156,9 @@ static void write_split(void **state, const char *name, int parts) {
     fclose(file);
 }
 
-#define LOUD "--epochs 2 --members 1 --hops 1 --scaling standard --blocks 1 --threads 1"
+#define LOUD                                                                                       \
+    "--epochs 2 --members 1 --hops 1 --scaling standard --blocks 1 --threads 1 --trees 4 "         \
+    "--no-teacher"
 #define TRAIN "anomaly train day1.csv pay1.csv --missing mean " LOUD " -o s.safetensors "
 
 TEST(the_split_of_the_file_is_used_or_not_and_said) {
