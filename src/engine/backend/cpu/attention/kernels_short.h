@@ -252,7 +252,9 @@ VECTOR_INLINE void short_columns_of(const basin_attention_short *s, int64_t firs
  * size counts (isa.cmake), the former only. */
 #if defined(__OPTIMIZE_SIZE__)
 #define SHORT_HEADS(H)                                                                             \
-    case H: CALL(s->reverse, H, (int)s->width); break;
+    case H:                                                                                        \
+        CALL(s->reverse, H, (int)s->width);                                                        \
+        break;
 #else
 #define SHORT_HEADS(H)                                                                             \
     case H:                                                                                        \
