@@ -100,7 +100,7 @@ class Energy(Method):
         first = (g, x) if self._takes_x else (g,)
         graph = _leaves(g)[0]._graph
         parameters = {n: v for n, v in parameters.items() if n not in self._only_activation}
-        if self._signature.rest in parameters:  # *args, behind the others
+        if self._signature.rest in parameters:  # *args, after the others
             named = [parameters[name] for name in self._placed if name in parameters]
             rest = parameters[self._signature.rest]
             more = [*self._placed, self._signature.rest]
@@ -165,7 +165,7 @@ class Energy(Method):
         self, x: Any, /, steps: int, alpha: Any, *, recompute: bool = False, noise: float = 0.0,
         seed: Any = 0, turns: Any = None, mask: Any = None, **parameters: Any,
     ) -> Any:  # fmt: skip
-        """The tokens after so many steps as an expression, through which a loss can be
+        """The tokens after `steps` steps as an expression, through which a loss can be
         differentiated. With `recompute`, memory grows by one token tensor per step.
 
         alpha, noise, turns and mask are those of descend(); the seed may be an expression, so that
@@ -415,7 +415,7 @@ class Energy(Method):
         return _leaves(x)[0].shape[: self._batched]
 
     def _check(self, parameters):
-        """Refuses what is no parameter, and what is missing."""
+        """Refuses names that are not parameters, and missing ones."""
         for name in parameters if not self._signature.options else ():
             if name not in self._parameters and name != _VECTOR:
                 known = [*self._parameters, *sorted(_KEYWORDS - {"x"})]

@@ -248,7 +248,7 @@ def sizes(alpha, steps):
 
 # ---- running ----
 
-_SEVERAL = 8  # from so many steps on, the library takes several at once
+_SEVERAL = 8  # with this many steps or more, the library takes several at once
 
 
 def descend(runners, backend, key, make, arrays, values, alpha, asked):

@@ -53,7 +53,7 @@ def _opened(name, threads):
 
 
 def backend_of(backend, threads=0):
-    """The backend itself, or the one of that name, opened once a process; "cpu" without a name."""
+    """The backend itself, or the one of that name ("cpu" by default), opened once per process."""
     return backend if isinstance(backend, Backend) else _opened(backend or "cpu", threads)
 
 

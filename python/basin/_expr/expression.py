@@ -135,7 +135,7 @@ class Expression(ArrayMethods):
 
     @property
     def dtype(self):
-        """float64, or bool for what comparisons give. The backend computes in its own type."""
+        """float64, or bool for results of comparisons. The backend computes in its own type."""
         return self._dtype
 
     def __len__(self):
