@@ -70,8 +70,7 @@ typedef struct basin_graphset {
     int64_t edge_walks;  /* how many edge attributes, at the end, are walks along the edges */
     int64_t max_nodes;   /* only the first nodes of a graph; 0: all */
     double edge_dropout; /* in training, of pairs of nodes */
-    const struct basin_random_pairs *random; /* pairs that are drawn beside the edges; NULL: none */
-    basin_bundle *file; /* what the arrays lie in; NULL where the set owns them */
+    basin_bundle *file;  /* what the arrays lie in; NULL where the set owns them */
 } basin_graphset;
 
 /* Tables of molecules have SMILES (CSV, TSV, .smi) or molblocks (SDF), and may be packed by gzip or

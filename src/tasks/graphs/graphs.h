@@ -17,13 +17,6 @@
     X(INTEGER, walks, "K", 0, 1024, "Positions: return probabilities of walks of 1 to K steps.")   \
     X(INTEGER, edge_walks, "K", 0, 1024,                                                           \
       "Features of edges: walks of 2 to K + 1 steps from end to end.", .absent = "0")              \
-    X(INTEGER, random_pairs, "K", 0, 4096,                                                         \
-      "Pairs of nodes without an edge that are drawn beside the edges, K per node on average, "    \
-      "others in each epoch.",                                                                     \
-      .absent = "0", .needs = "attention=on reconstruct=off")                                      \
-    X(INTEGER, random_draws, "R", 0, 1024,                                                         \
-      "Draws of random pairs over which predictions are averaged; 0: 8.", .absent = "0",           \
-      .needs = "random_pairs!=0")                                                                  \
     X(SWITCH, cls_laplacian, "Eigenvectors of the graph with its CLS node, as published.",         \
       .needs = "eigenvectors!=0")                                                                  \
     X(SWITCH, cls_self, "Whether the CLS node attends to itself; in the paper no token does.",     \
@@ -203,11 +196,6 @@ basin_status basin_graphs_model_take_classes(basin_graphs_model *model, const ba
 /* The Energy Transformer of settings and encoding; without a seed it has no noise. */
 basin_graph_net_config basin_graphs_model_config(const basin_graphs_model *model, basin_expr seed);
 
-/* Mean and deviation of each value that is known, since values may be in units far apart. Returns
- * the first that is known of no graph; -1: there is none. */
-int64_t basin_graphs_value_scale(double *mean, double *scale, const basin_graphset *set,
-                                 const int64_t *graph, int64_t count);
-
 /* The weights of a member become those that plans compute with. */
 basin_status basin_graphs_take_member(basin_graphs_model *model, int64_t member,
                                       basin_error *error);
@@ -228,13 +216,12 @@ basin_status basin_graphs_digest(uint64_t *digest, const basin_graphset *set,
 
 /* ---- a set as a model sees it ---- */
 
-/* The caller's set with what a model adds: walks along edges, pairs to draw from, positions, its
- * own numbers of the classes. The caller's arrays stay as they are. */
+/* The caller's set with what a model adds: walks along edges, positions, its own numbers of the
+ * classes. The caller's arrays stay as they are. */
 typedef struct basin_graphs_input {
     basin_graphset set;    /* borrows the caller's arrays but for these two */
     float *edge_attribute; /* own; NULL: the caller's */
     int32_t *class_of;     /* own; NULL: the caller's */
-    basin_random_pairs *random;
     basin_positions positions;
 } basin_graphs_input;
 
@@ -372,8 +359,7 @@ typedef struct basin_graphs_plans {
     } need[BASIN_GRAPHS_NEEDS]; /* of a batch: tokens, pairs, all pairs */
     int64_t batch;              /* graphs at most */
     int64_t clock;
-    int64_t step;        /* of training, taken so far */
-    int64_t draws, draw; /* scores: of random pairs at most, 0: those of the settings; which */
+    int64_t step; /* of training, taken so far */
     basin_graphs_plan *plan[BASIN_GRAPHS_PLANS];
     size_t bytes;               /* of the largest plan so far */
     basin_graphs_plan *running; /* whose loss is still to be read */
@@ -412,8 +398,7 @@ basin_status basin_graphs_plans_load(basin_graphs_plan **plan, double *weight,
 /* Rows of outputs: graphs, or their nodes. */
 int64_t basin_graphs_count_rows(const basin_graphset *set, basin_graphs_target target,
                                 const int64_t *graph, int64_t count);
-/* Outputs of graphs, [rows, C], means over the draws of random pairs (of classes the logarithms of
- * mean probabilities); free them. */
+/* Outputs of graphs, [rows, C]; free them. */
 basin_status basin_graphs_outputs(float **output, basin_graphs_plans *plans,
                                   const basin_graphs_input *input, const int64_t *graph,
                                   int64_t count, basin_error *error);

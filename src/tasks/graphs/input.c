@@ -37,11 +37,7 @@ static bool goes_one_way(const basin_graphset *set) {
 static void note_idle(const basin_settings *settings, const basin_graphset *set,
                       const basin_watch *watch) {
     bool values = set->task == BASIN_GRAPHS_VALUES, nodes = set->task == BASIN_GRAPHS_NODE_CLASSES;
-    bool edges = set->edge_labels > 0 || set->edge_attributes > set->edge_walks, full = true;
-    for (int64_t g = 0; g < set->graphs && full; g++) {
-        int64_t n = set->node_start[g + 1] - set->node_start[g];
-        full = set->edge_start[g + 1] - set->edge_start[g] == n * (n - 1);
-    }
+    bool edges = set->edge_labels > 0 || set->edge_attributes > set->edge_walks;
     const struct {
         const char *name;
         bool idle;
@@ -51,7 +47,6 @@ static void note_idle(const basin_settings *settings, const basin_graphset *set,
                 {"smoothing", values, "has values in place of classes"},
                 {"outputs", values, "has values in place of classes"},
                 {"edge_sums", !edges, "has no features of edges"},
-                {"random_pairs", full, "has edges between all nodes of a graph"},
                 {"raw", !set->edge_labels && !set->node_labels, "has no labels of nodes or edges"}};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (list[i].idle && basin_settings_given(settings, list[i].name))
@@ -148,12 +143,6 @@ basin_status basin_graphs_input_begin(basin_graphs_input *input,
                               "%s: graph %lld has more than %lld nodes: max_nodes would leave some "
                               "without a class",
                               set->name, (long long)g, (long long)settings->max_nodes);
-    if (settings->random_pairs) {
-        BASIN_TRY(basin_random_pairs_new(&input->random, &input->set,
-                                         (double)settings->random_pairs, walks,
-                                         (uint64_t)settings->seed, first, count, error));
-        input->set.random = input->random;
-    }
     if (set->edge_walks == walks) return BASIN_OK;
     if (set->edge_walks)
         return basin_fail(error, BASIN_BAD_VALUE,
@@ -178,7 +167,6 @@ basin_status basin_graphs_input_place(basin_graphs_input *input,
 
 void basin_graphs_input_free(basin_graphs_input *input) {
     BASIN_FREE(input->edge_attribute, input->class_of);
-    basin_random_pairs_free(input->random);
     basin_positions_free(&input->positions);
     *input = (basin_graphs_input){0};
 }
@@ -244,10 +232,6 @@ static basin_status graphset_encoding_check(const basin_graphset_encoding *e,
 basin_status basin_graphs_input_match(basin_graphs_input *input, const basin_graphs_model *model,
                                       const char *path, bool labels, basin_error *error) {
     BASIN_TRY(graphset_encoding_check(&model->encoding, &input->set, path, error));
-    if (model->encoding.drawn != (input->random ? 1 + input->random->walks : 0))
-        return basin_fail(
-            error, BASIN_BAD_VALUE, "random_pairs is %lld; the model was made %s random pairs",
-            (long long)model->settings.random_pairs, model->encoding.drawn ? "with" : "without");
     if (labels) return match_labels(input, model, path, error);
     input->set.task = model->target;
     input->set.class_of = NULL;

@@ -95,8 +95,10 @@ void basin_graphs_close(basin_graphs_model *model) {
     free(model);
 }
 
-int64_t basin_graphs_value_scale(double *mean, double *scale, const basin_graphset *set,
-                                 const int64_t *graph, int64_t count) {
+/* Mean and deviation of each value that is known, since values may be in units far apart. Returns
+ * the first that is known of no graph; -1: there is none. */
+static int64_t value_scale(double *mean, double *scale, const basin_graphset *set,
+                           const int64_t *graph, int64_t count) {
     int64_t unknown = -1;
     for (int64_t c = 0; c < set->targets; c++) {
         double sum = 0, squares = 0, n = 0;
@@ -119,7 +121,7 @@ static basin_status set_targets(basin_graphs_model *m, const basin_graphset *set
     m->binary = set->binary;
     BASIN_TRY(BASIN_NEW(&m->target_mean, set->targets, "a graph model", error));
     BASIN_TRY(BASIN_NEW(&m->target_scale, set->targets, "a graph model", error));
-    int64_t none = basin_graphs_value_scale(m->target_mean, m->target_scale, set, graph, count);
+    int64_t none = value_scale(m->target_mean, m->target_scale, set, graph, count);
     if (none >= 0)
         return basin_fail(error, BASIN_BAD_VALUE,
                           "%s: value %lld%s%s is known of none of the %lld graphs to train on; "
@@ -298,7 +300,6 @@ static const field fields[] = {
     {"degrees", INTEGER, AT(encoding.degrees), 0, 1 << 20, NAN},
     {"raw", FLAG, AT(encoding.raw), 0, 1, 0},
     {"edge_sums", FLAG, AT(encoding.edge_sums), 0, 1, 0},
-    {"drawn", INTEGER, AT(encoding.drawn), 0, 1025, 0},
 };
 #undef AT
 enum { FIELDS = (int)(sizeof fields / sizeof *fields) };
@@ -343,7 +344,7 @@ static void put_columns(basin_json *j, const char *name, const basin_label_colum
 
 static char *data_json(const basin_graphs_model *m) {
     const basin_graphset_encoding *e = &m->encoding;
-    int64_t columns = e->attributes + e->edge_attributes + e->drawn;
+    int64_t columns = e->attributes + e->edge_attributes;
     basin_memory_file memory;
     FILE *file = basin_memory_file_open(&memory);
     if (!file) return NULL;
@@ -440,7 +441,7 @@ static basin_status get_data(basin_graphs_model *m, const source *s) {
     m->target = (basin_graphs_target)target, m->classes = -1;
     for (int i = 0; i < FIELDS; i++)
         BASIN_TRY(get_field((char *)m + fields[i].offset, &fields[i], s));
-    int64_t columns = e->attributes + e->edge_attributes + e->drawn;
+    int64_t columns = e->attributes + e->edge_attributes;
     BASIN_TRY(get_array((void **)&m->class_value, &m->classes, BASIN_I64, "classes", s));
     BASIN_TRY(get_array((void **)&e->mean, &columns, BASIN_F32, "mean", s));
     BASIN_TRY(get_array((void **)&e->scale, &columns, BASIN_F32, "scale", s));

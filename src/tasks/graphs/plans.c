@@ -181,14 +181,12 @@ void basin_graphs_plans_begin(basin_graphs_plans *plans, basin_graphs_model *mod
     plans->batch = basin_int_max(basin_int_ceil(batch, shards), 1);
     if (schedule) plans->schedule = *schedule;
     for (int k = 0; k < BASIN_GRAPHS_NEEDS; k++) {
-        double sum = 0, squares = 0, drawn = 0, n = count > 0 ? (double)count : 1;
+        double sum = 0, squares = 0, n = count > 0 ? (double)count : 1;
         for (int64_t i = 0; i < count; i++) {
-            double own = k == 1 ? basin_graphset_drawn(set, graph[i]) : 0;
-            double value = (double)size_of[k](set, graph[i]) + own;
-            sum += value, squares += value * value, drawn += own;
+            double value = (double)size_of[k](set, graph[i]);
+            sum += value, squares += value * value;
         }
-        /* Drawn pairs come by twos: their number varies by up to twice its mean. */
-        double variance = fmax(squares / n - sum / n * sum / n, 0) + 2 * drawn / n;
+        double variance = fmax(squares / n - sum / n * sum / n, 0);
         double spread = sqrt((double)plans->batch * variance);
         plans->need[k].mean = ceil((double)plans->batch * sum / n);
         plans->need[k].step = ceil(host ? fmax(32, 0.5 * spread) : fmax(64, 2 * spread));
@@ -361,7 +359,7 @@ basin_status basin_graphs_plans_score(basin_graphs_plans *plans, float *output,
     for (int64_t at = 0; at < count; at += plans->batch) {
         int64_t now = count - at < plans->batch ? count - at : plans->batch;
         basin_graphs_plan *plan;
-        BASIN_TRY(fill(plans, input, graph + at, now, (uint64_t)plans->draw, error));
+        BASIN_TRY(fill(plans, input, graph + at, now, 0, error));
         BASIN_TRY(prepare(&plan, plans, error));
         BASIN_TRY(basin_plan_run(plan->plan, error));
         BASIN_TRY(read_outputs(&output, plans, plan, error));

@@ -8,7 +8,7 @@
 #include "basin/random.h"
 #include "tasks/graphs/graphs.h"
 
-enum { STREAM_SHUFFLE = 44, STREAM_LIMIT = 45, FEWER = 2, ENOUGH = 50, FEW_DRAWS = 2 };
+enum { STREAM_SHUFFLE = 44, STREAM_LIMIT = 45, FEWER = 2, ENOUGH = 50 };
 
 typedef struct job {
     basin_graphs_model *model;
@@ -112,7 +112,6 @@ static basin_status score(void *context, basin_score *score, const basin_run_pla
     const basin_fold *f = j->fold;
     BASIN_FREE_AT_EXIT float *output = NULL;
     (void)place;
-    j->score.draws = FEW_DRAWS;
     BASIN_TRY(basin_graphs_outputs(&output, &j->score, j->input, f->item[1], f->count[1], error));
     return score_outputs(score, output, j, f->item[1], f->count[1], error);
 }
@@ -177,7 +176,6 @@ static basin_status hold_out(float *to, job *j, int64_t member, basin_error *err
     const basin_fold *f = &j->folds[member];
     BASIN_FREE_AT_EXIT float *output = NULL;
     BASIN_TRY(basin_graphs_take_member(m, member, error));
-    j->score.draws = 0;
     BASIN_TRY(basin_graphs_outputs(&output, &j->score, j->input, f->item[1], f->count[1], error));
     basin_graphs_likelihoods(to, output, f->count[1], m);
     return BASIN_OK;

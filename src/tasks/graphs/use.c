@@ -5,8 +5,6 @@
 #include "basin/tasks/metrics.h"
 #include "tasks/graphs/graphs.h"
 
-enum { DRAWS = 8 }; /* unless the settings have a number */
-
 /* Graphs with all that a model needs to see them. */
 typedef struct use {
     const char *path;
@@ -70,22 +68,20 @@ static basin_status run_one(use *u, basin_graphs_model *model, basin_error *erro
     return basin_graphs_outputs(&u->output, model->one, &u->input, u->graph, 1, error);
 }
 
-/* Means of values, or of probabilities as their logarithms, over members or draws, and their
- * deviations in `spread` [rows, C], which may be NULL. `sum` and `squares` [rows, C] have those of
- * the parts before; `output` has the means after the last. */
-static void add_part(float *output, float *spread, double *sum, double *squares,
-                     const basin_graphs_model *m, int64_t rows, int64_t part, int64_t parts) {
-    bool values = m->target == BASIN_GRAPHS_VALUES, last = part + 1 == parts;
-    double n = (double)parts;
+/* Means of values, or of probabilities as their logarithms, and their deviations; `sum` and
+ * `squares` [rows, C] have those of the members before. */
+static void add_member(use *u, const basin_graphs_model *m, double *sum, double *squares,
+                       int64_t rows, int64_t member) {
+    bool values = m->target == BASIN_GRAPHS_VALUES, last = member + 1 == m->members;
+    double n = (double)m->members;
     for (int64_t i = 0; i < rows; i++) {
-        float *own = output + i * m->outputs;
+        float *own = u->output + i * m->outputs;
         if (!values) basin_graphs_softmax(own, own, m->outputs);
         for (int64_t c = 0; c < m->outputs; c++) {
             int64_t at = i * m->outputs + c;
-            sum[at] += (double)own[c] / n;
-            if (spread) squares[at] += (double)own[c] * (double)own[c] / n;
+            sum[at] += (double)own[c] / n, squares[at] += (double)own[c] * (double)own[c] / n;
             if (!last) continue;
-            if (spread) spread[at] = (float)sqrt(fmax(squares[at] - sum[at] * sum[at], 0));
+            u->spread[at] = (float)sqrt(fmax(squares[at] - sum[at] * sum[at], 0));
             own[c] = (float)(values ? sum[at] : log(fmax(sum[at], 1e-30)));
         }
     }
@@ -112,7 +108,7 @@ static basin_status use_open(use *u, basin_graphs_model *model, const basin_grap
             alone ? run_one(u, model, error)
                   : basin_graphs_outputs(&u->output, &plans, &u->input, u->graph, u->count, error));
         basin_graphs_temper(u->output, rows, model, true);
-        if (members > 1) add_part(u->output, u->spread, sum, sum + cells, model, rows, k, members);
+        if (members > 1) add_member(u, model, sum, sum + cells, rows, k);
     }
     return members > 1 ? basin_graphs_take_member(model, 0, error) : BASIN_OK;
 }
@@ -446,15 +442,8 @@ basin_status basin_graphs_outputs(float **output, basin_graphs_plans *plans,
                                   int64_t count, basin_error *error) {
     const basin_graphs_model *m = plans->model;
     int64_t rows = basin_graphs_count_rows(&input->set, m->target, graph, count);
-    int64_t draws = m->settings.random_draws ? m->settings.random_draws : DRAWS;
-    if (plans->draws) draws = basin_int_min(draws, plans->draws);
-    if (!input->random) draws = 1;
-    BASIN_SCRATCH(double, sum, draws > 1 ? rows * m->outputs : 1, "outputs", error);
     BASIN_TRY(BASIN_NEW_RAW(output, rows * m->outputs, "outputs", error));
-    for (plans->draw = 0; plans->draw < draws; plans->draw++) {
-        BASIN_TRY_OR(basin_graphs_plans_score(plans, *output, input, graph, count, error),
-                     (free(*output), *output = NULL));
-        if (draws > 1) add_part(*output, NULL, sum, NULL, m, rows, plans->draw, draws);
-    }
+    BASIN_TRY_OR(basin_graphs_plans_score(plans, *output, input, graph, count, error),
+                 (free(*output), *output = NULL));
     return BASIN_OK;
 }

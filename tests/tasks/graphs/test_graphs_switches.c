@@ -99,7 +99,7 @@ TEST(older_files) {
     BASIN_FREE_AT_EXIT char *with = malloc(strlen(json) + 200);
     static const char gone[] =
         "{\"sinks\":0,\"step_dropout\":0,\"residual\":\"block\",\"best_of\":1,"
-        "\"degree_scalers\":false,\"reconstruct_all\":true,";
+        "\"degree_scalers\":false,\"reconstruct_all\":true,\"random_pairs\":0,\"random_draws\":0,";
     forget(json, "cls_self\"");
     forget(json, "norm\"");
     sprintf(with, "%s%s", gone, json + 1);
@@ -109,6 +109,9 @@ TEST(older_files) {
     memcpy(strstr(with, "block\""), "other", 5);
     assert_failure(basin_settings_parse(&read, basin_graphs_task.table, with, true, "a", &failure),
                    BASIN_UNSUPPORTED, "residual \"other\" is no longer supported");
+    assert_failure(basin_settings_parse(&read, basin_graphs_task.table, "{\"random_pairs\":2}",
+                                        false, "a", &failure),
+                   BASIN_UNSUPPORTED, "random_pairs 2 is no longer supported");
 }
 
 TEST(reconstructs_all_features) {

@@ -214,7 +214,9 @@ static const struct {
             {"best_of", "1"},
             {"reach", "1"},
             {"tabular", "0"},
-            {"embedding", "0"}};
+            {"embedding", "0"},
+            {"random_pairs", "0"},
+            {"random_draws", "0"}};
 
 /* A setting that this version does not know may have gone; then its value must be the one above. */
 static basin_status check_unknown(const cJSON *item, const char *path, basin_error *error) {
@@ -491,10 +493,12 @@ basin_status basin_settings_check_model(const basin_bundle *bundle, const char *
                                         basin_error *error) {
     const char *found = basin_bundle_meta(bundle, "basin.model");
     size_t length = strlen(model);
-    if (found && !strncmp(found, model, length) && (!found[length] || found[length] == ' '))
-        return BASIN_OK;
+    if (!found)
+        return basin_fail(error, BASIN_BAD_FILE, "%s: is not a model, expected one of '%s'",
+                          basin_bundle_path(bundle), model);
+    if (!strncmp(found, model, length) && (!found[length] || found[length] == ' ')) return BASIN_OK;
     return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', expected '%s'",
-                      basin_bundle_path(bundle), found ? found : "absent", model);
+                      basin_bundle_path(bundle), found, model);
 }
 
 basin_status basin_settings_take(void *values, const basin_task_settings *kind,

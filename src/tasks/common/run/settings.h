@@ -136,8 +136,7 @@ static inline basin_hopfield basin_hopfield_named(const char *name) {
 /* A training run. */
 #define BASIN_RUN_SETTINGS(X)                                                                      \
     X(INTEGER, warmup, "EPOCHS", 0, 1e9, "Epochs in which the learning rate rises.")               \
-    X(INTEGER, batch, "N", 1, 1e9,                                                                 \
-      "Items per step: pictures, graphs, nodes that are sampled, or windows of a text.",           \
+    X(INTEGER, batch, "N", 1, 1e9, "Items per step: pictures, graphs, or nodes that are sampled.", \
       .needs = "sampling!=full")                                                                   \
     X(REAL, rate, "RATE", 0, 1e3, "Highest learning rate.")                                        \
     X(REAL, rate_first, "RATE", -1, 1e3,                                                           \
@@ -148,8 +147,7 @@ static inline basin_hopfield basin_hopfield_named(const char *name) {
       "highest.",                                                                                  \
       .absent = "-1")                                                                              \
     X(REAL, decay, "X", 0, 1e3, "Weight decay.")                                                   \
-    X(REAL, beta2, "X", 0, 1, "Second decay rate of AdamW, or of Lion.", .absent = "0.999",        \
-      .needs = "optimiser=adamw|lion")                                                             \
+    X(REAL, beta2, "X", 0, 1, "Second decay rate of AdamW.", .absent = "0.999")                    \
     X(REAL, clip, "NORM", 0, 1e9, "Maximum norm of the gradient; 0: no limit.")                    \
     X(INTEGER, seed, "N", 0, 9007199254740991.0, "Seed of all random numbers.")
 /* A run whose batches are cut into shards (common/shards/shards.h). */
@@ -165,7 +163,8 @@ static inline basin_hopfield basin_hopfield_named(const char *name) {
                         (s)->rate_last)
 /* The same, and a resumed run may change them. More epochs than before lengthen the run. */
 #define BASIN_LOOSE_SETTINGS(X)                                                                    \
-    X(INTEGER, epochs, "N", 0, 1e9, "Passes over the training data.")                              \
+    X(INTEGER, epochs, "N", 0, 1e9,                                                                \
+      "Passes over the training data; for graphs 0: 100, of large sets fewer.")                    \
     X(INTEGER, patience, "EPOCHS", 0, 1e9,                                                         \
       "Stop after this number of epochs without a better validation score; 0: never.",             \
       .absent = "0")                                                                               \

@@ -5,7 +5,7 @@
 #include "basin/random.h"
 #include "tasks/graphs/set/graphset.h"
 
-enum { STREAM_SIGNS = 41, STREAM_EDGES = 42, STREAM_PAIRS = 47 };
+enum { STREAM_SIGNS = 41, STREAM_EDGES = 42 };
 
 /* The CLS with itself, with every node both ways, and the edges. */
 int64_t basin_graphset_pairs(const basin_graphset *set, int64_t graph) {
@@ -93,15 +93,6 @@ static void add_edge(float *to, const basin_graphset_encoding *e, const basin_gr
     add_labels(to, e->edge_label, set->edge_label, edge, e->edge_labels, e->raw, weight);
 }
 
-/* A pair that was drawn: its walks are all that is known of it. */
-static void add_drawn(float *to, const basin_graphset_encoding *e, const basin_random_pairs *r,
-                      int64_t pair) {
-    int64_t first = e->edge_attributes - r->walks, own = e->attributes + e->edge_attributes;
-    for (int64_t c = 0; c < r->walks; c++)
-        to[first + c] = (r->walk[pair * r->walks + c] - e->mean[own + c]) * e->scale[own + c];
-    to[e->edge_features - 1] = 1;
-}
-
 static void put_node(float *to, const basin_graphset_encoding *e, const basin_graphset *set,
                      int64_t node, int64_t degree) {
     memset(to, 0, (size_t)e->features * sizeof *to);
@@ -112,8 +103,9 @@ static void put_node(float *to, const basin_graphset_encoding *e, const basin_gr
     if (e->degrees) to[degree < e->degrees ? degree : e->degrees - 1] = 1;
 }
 
-void basin_graphset_features(float *to, const basin_graphset *set, const basin_graphset_encoding *e,
-                             int64_t g) {
+/* The features [nodes that a model sees, F] of a graph. */
+static void put_features(float *to, const basin_graphset *set, const basin_graphset_encoding *e,
+                         int64_t g) {
     int64_t n = basin_graphset_nodes(set, g), edge = set->edge_start[g];
     for (int64_t i = 0; i < n; i++, to += e->features) {
         int64_t from = edge, degree = 0;
@@ -122,7 +114,7 @@ void basin_graphset_features(float *to, const basin_graphset *set, const basin_g
         put_node(to, e, set, set->node_start[g] + i, degree);
         for (int64_t k = from; e->edge_sums && k < edge; k++)
             if (basin_graphset_inside(set, k, n))
-                add_edge(to + e->features - e->edge_features + !!e->drawn, e, set, k, 0.25f);
+                add_edge(to + e->features - e->edge_features, e, set, k, 0.25f);
     }
 }
 
@@ -142,73 +134,47 @@ static void put_nodes(basin_graphset_batch *b, const basin_graphset *set,
         b->before[token] = t ? token - 1 : -1;
         b->after[token] = t < n ? token + 1 : -1;
     }
-    basin_graphset_features(b->feature + at.node * e->features, set, e, g);
+    put_features(b->feature + at.node * e->features, set, e, g);
 }
 
-/* A pair with ones for features, except that it was drawn. */
-static int64_t put_plain(basin_graphset_batch *b, const basin_graphset_encoding *e, int64_t pair,
-                         int64_t key) {
-    float *to = b->edge_feature + pair * b->edge_features;
+/* A pair with ones for features. */
+static int64_t put_plain(basin_graphset_batch *b, int64_t pair, int64_t key) {
     b->pairs.key[pair] = (int32_t)key;
-    for (int64_t c = 0; c < b->edge_features; c++) to[c] = 1;
-    if (e->drawn) to[b->edge_features - 1] = 0;
+    for (int64_t c = 0; c < b->edge_features; c++) b->edge_feature[pair * b->edge_features + c] = 1;
     return pair + 1;
 }
 
-/* What chooses among the pairs of a batch. */
+/* What chooses among the pairs of a batch; NULL: nothing. */
 typedef struct draws {
     uint64_t seed, epoch;
-    bool training;
 } draws;
 
-/* From 0 to 1 for a pair, the same both ways, whatever else is in the batch. */
-static double draw(const draws *by, int stream, int64_t g, const int32_t *ends) {
-    int32_t a = ends[0], b = ends[1];
+/* Whether a pair is left out; it goes both ways or not at all, whatever else is in the batch. */
+static bool drops(const draws *by, const basin_graphset *set, int64_t g, int64_t edge) {
+    if (!by || !(set->edge_dropout > 0)) return false;
+    int32_t a = set->edge[2 * edge], b = set->edge[2 * edge + 1];
     const int64_t pair[3] = {g, a < b ? a : b, a < b ? b : a};
     uint64_t at = basin_hash_words(BASIN_HASH_START, pair, sizeof pair);
-    return (double)basin_random_uniform_at(by->seed, (uint64_t)stream + (by->epoch << 8), at);
-}
-
-/* Edges, and pairs that may be drawn, of which both lists ascend. */
-typedef struct list {
-    const int32_t *ends; /* of the next pair */
-    int64_t at, end;
-} list;
-
-/* The list of the next pair of a node; -1: there is none. */
-static int next_of(const list *from, int64_t node) {
-    int next = -1;
-    for (int k = 0; k < 2; k++)
-        if (from[k].at < from[k].end && from[k].ends[0] == node &&
-            (next < 0 || from[k].ends[1] < from[next].ends[1]))
-            next = k;
-    return next;
+    float draw = basin_random_uniform_at(by->seed, STREAM_EDGES + (by->epoch << 8), at);
+    return (double)draw < set->edge_dropout;
 }
 
 /* Rows of the pair list in order: the CLS with all (or with all others), then each node with the
  * CLS and its edges. The pairs of the CLS have ones for features, as published. */
 static int64_t put_pairs(basin_graphset_batch *b, const basin_graphset *set,
-                         const basin_graphset_encoding *e, int64_t g, place at, const draws *by) {
-    const basin_random_pairs *r = set->random;
-    int64_t n = basin_graphset_nodes(set, g), P = e->edge_features, pair = at.pair;
-    int64_t listed = basin_graphset_listed(set, g), edge = set->edge_start[g];
-    double share = listed ? basin_graphset_drawn(set, g) / (double)listed : 0;
-    list from[2] = {{set->edge + 2 * edge, edge, set->edge_start[g + 1]}, {NULL, 0, 0}};
-    if (r) from[1] = (list){r->pair + 2 * r->start[g], r->start[g], r->start[g + 1]};
+                         const basin_graphset_encoding *e, int64_t g, place at, const draws *drop) {
+    int64_t n = basin_graphset_nodes(set, g);
+    int64_t P = e->edge_features, edge = set->edge_start[g], pair = at.pair;
     for (int64_t t = 0; t <= n; t++) {
         b->pairs.row[at.token + t] = (int32_t)pair;
         for (int64_t k = !t && e->no_cls_self; k < (t ? 1 : n + 1); k++)
-            pair = put_plain(b, e, pair, at.token + k);
-        for (int k; t && (k = next_of(from, t - 1)) >= 0; from[k].at++, from[k].ends += 2) {
-            const int32_t *ends = from[k].ends;
-            bool out = k ? draw(by, STREAM_PAIRS, by->training ? g : -1, ends) >= share
-                         : by->training && set->edge_dropout > 0 &&
-                               draw(by, STREAM_EDGES, g, ends) < set->edge_dropout;
-            if (out || ends[1] >= n) continue;
-            b->pairs.key[pair] = (int32_t)(at.token + 1 + ends[1]);
+            pair = put_plain(b, pair, at.token + k);
+        for (; t && edge < set->edge_start[g + 1] && set->edge[2 * edge] == t - 1; edge++) {
+            if (!basin_graphset_inside(set, edge, n) || drops(drop, set, g, edge)) continue;
+            b->pairs.key[pair] = (int32_t)(at.token + 1 + set->edge[2 * edge + 1]);
             float *to = b->edge_feature + pair++ * P;
             memset(to, 0, (size_t)P * sizeof *to);
-            k ? add_drawn(to, e, r, from[k].at) : add_edge(to, e, set, from[k].at, 1);
+            add_edge(to, e, set, edge, 1);
         }
     }
     return pair;
@@ -246,26 +212,15 @@ static void sort_by_key(basin_pairs *p) {
 }
 
 /* How much a pair counts in the energy of couplings: 1 / sqrt(n m), where its tokens have n and m.
- * The pull on a token then stays of one size, whether it has three pairs or three hundred. Drawn
- * pairs have no part in it: they would weaken the edges, and not alike in each draw. */
-static void put_strengths(basin_graphset_batch *b, const basin_graphset_encoding *e) {
+ * The pull on a token then stays of one size, whether it has three pairs or three hundred. */
+static void put_strengths(basin_graphset_batch *b) {
     const basin_pairs *p = &b->pairs;
-    for (int64_t k = 0; k < p->keys; k++) {
-        int64_t count = 0, drawn = b->edge_features - 1;
-        for (int64_t j = p->column[k]; j < p->column[k + 1]; j++) {
-            bool is_drawn = e->drawn && b->edge_feature[p->pair[j] * b->edge_features + drawn] > 0;
-            b->strength[p->pair[j]] = !is_drawn, count += !is_drawn;
+    for (int64_t q = 0; q < p->queries; q++)
+        for (int64_t i = p->row[q]; i < p->row[q + 1]; i++) {
+            const int32_t *column = p->column + p->key[i];
+            double own = p->row[q + 1] - p->row[q], other = column[1] - column[0];
+            b->strength[i] = (float)(1 / sqrt(own * other));
         }
-        for (int64_t j = p->column[k]; j < p->column[k + 1]; j++)
-            b->strength[p->pair[j]] *= (float)count;
-    }
-    for (int64_t q = 0; q < p->queries; q++) {
-        double count = 0;
-        for (int64_t i = p->row[q]; i < p->row[q + 1]; i++) count += b->strength[i] > 0;
-        for (int64_t i = p->row[q]; i < p->row[q + 1]; i++)
-            if (b->strength[i] > 0)
-                b->strength[i] = (float)(1 / sqrt(count * (double)b->strength[i]));
-    }
 }
 
 basin_status basin_graphset_batch_fill(basin_graphset_batch *b, const basin_graphset *set,
@@ -277,7 +232,6 @@ basin_status basin_graphset_batch_fill(basin_graphset_batch *b, const basin_grap
     for (int64_t i = 0; i < count; i++) {
         tokens += basin_graphset_tokens(set, graph[i]);
         pairs += basin_graphset_pairs(set, graph[i]) - e->no_cls_self;
-        pairs += basin_graphset_listed(set, graph[i]); /* at most */
     }
     if (pairs > INT32_MAX || tokens > INT32_MAX)
         return basin_fail(error, BASIN_UNSUPPORTED,
@@ -286,19 +240,19 @@ basin_status basin_graphset_batch_fill(basin_graphset_batch *b, const basin_grap
                    positions->width))
         return basin_fail_memory(error, "a batch of graphs");
     place at = {0};
-    const draws by = {seed, epoch, flip};
+    const draws by = {seed, epoch}, *drop = flip ? &by : NULL;
     for (int64_t i = 0; i < count; i++) {
         put_nodes(b, set, e, graph[i], at);
         put_positions(b, positions, set, graph[i], at, flip, seed, epoch);
         int64_t rows = basin_graphset_tokens(set, graph[i]);
         at = (place){i + 1, at.node + rows - 1, at.token + rows,
-                     put_pairs(b, set, e, graph[i], at, &by)};
+                     put_pairs(b, set, e, graph[i], at, drop)};
     }
     b->graphs = count, b->nodes = tokens - count, b->tokens = tokens;
     b->pairs.queries = b->pairs.keys = tokens, b->pairs.pairs = at.pair;
     b->pairs.row[tokens] = (int32_t)at.pair;
     sort_by_key(&b->pairs);
-    put_strengths(b, e);
+    put_strengths(b);
     return BASIN_OK;
 }
 
@@ -401,15 +355,12 @@ void basin_graphset_encoding_count(basin_graphset_encoding *e) {
     if (e->edge_sums) e->features += e->edge_features;
     if (!e->features) e->features = 1;
     if (!e->edge_features) e->edge_features = 1;
-    e->edge_features += e->drawn > 0;
 }
 
 static basin_status learn(basin_graphset_encoding *e, const basin_graphset *set,
                           const int64_t *graph, int64_t count, const basin_encoding_spec *spec,
                           basin_error *error) {
     rows nodes = {set->node_start, graph, count}, edges = {set->edge_start, graph, count};
-    const basin_random_pairs *p = set->random;
-    rows pairs = {p ? p->start : NULL, graph, count};
     bool bare = !set->node_labels && !set->node_attributes;
     *e = (basin_graphset_encoding){
         .attributes = set->node_attributes,
@@ -417,20 +368,18 @@ static basin_status learn(basin_graphset_encoding *e, const basin_graphset *set,
         .edge_attributes = set->edge_attributes,
         .edge_labels = set->edge_labels,
         .raw = spec->raw,
-        .drawn = p ? 1 + p->walks : 0,
         .edge_sums =
             spec->edge_sums && (set->edge_labels || set->edge_attributes > set->edge_walks)};
     e->degrees = spec->degrees >= 0 ? spec->degrees : bare ? DEGREES : 0;
     if (bare && e->degrees && e->degrees < DEGREES) e->degrees = DEGREES; /* all that is known */
     int64_t columns = e->attributes + e->edge_attributes;
-    BASIN_TRY(BASIN_NEW(&e->mean, columns + e->drawn, "an encoding", error));
-    BASIN_TRY(BASIN_NEW(&e->scale, columns + e->drawn, "an encoding", error));
+    BASIN_TRY(BASIN_NEW(&e->mean, columns, "an encoding", error));
+    BASIN_TRY(BASIN_NEW(&e->scale, columns, "an encoding", error));
     for (int64_t c = 0; c < columns; c++) e->scale[c] = 1;
     if (spec->standardise)
         statistics(e->mean, e->scale, set->node_attribute, 0, e->attributes, &nodes);
     statistics(e->mean + e->attributes, e->scale + e->attributes, set->edge_attribute,
                e->edge_attributes - set->edge_walks, e->edge_attributes, &edges);
-    if (p) statistics(e->mean + columns, e->scale + columns, p->walk, 0, p->walks, &pairs);
     BASIN_TRY(label_ranges(e->label, set->node_label, e->labels, &nodes, "node", error));
     BASIN_TRY(label_ranges(e->edge_label, set->edge_label, e->edge_labels, &edges, "edge", error));
     basin_graphset_encoding_count(e);

@@ -51,24 +51,6 @@ basin_status basin_graphset_merge(int64_t *undecided, basin_graphset *set, const
 basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set, int64_t walks,
                                        int64_t first, int64_t count, basin_error *error);
 
-/* Pairs of nodes without an edge, from which `mean` per node are drawn beside the edges. */
-typedef struct basin_random_pairs {
-    double mean;
-    int64_t *start; /* [graphs + 1] */
-    int32_t *pair;  /* [start[graphs], 2] as edges are, both ways */
-    int64_t walks;
-    float *walk; /* [start[graphs], walks] as along edges, of walks on the edges */
-} basin_random_pairs;
-
-/* For graphs first .. first + count - 1; all pairs of a small graph, some of a large one. */
-basin_status basin_random_pairs_new(basin_random_pairs **random, const basin_graphset *set,
-                                    double mean, int64_t walks, uint64_t seed, int64_t first,
-                                    int64_t count, basin_error *error);
-void basin_random_pairs_free(basin_random_pairs *random);
-/* Fills in their walks. */
-basin_status basin_graphset_pair_walks(basin_random_pairs *random, const basin_graphset *set,
-                                       int64_t first, int64_t count, basin_error *error);
-
 /* A packed set or ZINC, whichever the bundle holds; takes the bundle over. */
 basin_status basin_graphset_from_bundle(basin_graphset *set, basin_bundle *bundle, const char *path,
                                         basin_error *error);
@@ -109,14 +91,12 @@ static inline bool basin_label_known(const basin_label_column *column, int32_t l
 typedef struct basin_graphset_encoding {
     int64_t attributes, labels, edge_attributes, edge_labels; /* columns a set must have */
     basin_label_column label[BASIN_MAX_LABELS], edge_label[BASIN_MAX_LABELS];
-    float *mean, *scale; /* [attributes + edge_attributes + drawn] features are (a - mean) * scale;
-                            walks of drawn pairs have their own */
-    bool raw;            /* labels as plain numbers, as published for ZINC, not one-hot */
-    int64_t degrees;     /* a node's degree, one-hot, the last for all higher; 0: none */
-    bool edge_sums;      /* a node's edges added up, feature by feature, times 1/4 */
-    bool no_cls_self;    /* the CLS has no pair with itself */
-    int64_t drawn;       /* of pairs that are drawn: walks, and the last feature, 1; 0: none are */
-    int64_t features;    /* F; a constant 1 where there is nothing else */
+    float *mean, *scale;   /* [attributes + edge_attributes] features are (a - mean) * scale */
+    bool raw;              /* labels as plain numbers, as published for ZINC, not one-hot */
+    int64_t degrees;       /* a node's degree, one-hot, the last for all higher; 0: none */
+    bool edge_sums;        /* a node's edges added up, feature by feature, times 1/4 */
+    bool no_cls_self;      /* the CLS has no pair with itself */
+    int64_t features;      /* F; a constant 1 where there is nothing else */
     int64_t edge_features; /* P; at least 1 */
 } basin_graphset_encoding;
 
@@ -133,10 +113,6 @@ basin_status basin_graphset_encoding_new(basin_graphset_encoding *encoding,
 /* Sets features and edge_features from the other fields. */
 void basin_graphset_encoding_count(basin_graphset_encoding *encoding);
 void basin_graphset_encoding_free(basin_graphset_encoding *encoding);
-
-/* The features [nodes that a model sees, F] of a graph. */
-void basin_graphset_features(float *feature, const basin_graphset *set,
-                             const basin_graphset_encoding *encoding, int64_t graph);
 
 /* ---- batches ---- */
 
@@ -164,26 +140,14 @@ static inline int64_t basin_graphset_nodes(const basin_graphset *set, int64_t gr
 static inline bool basin_graphset_inside(const basin_graphset *set, int64_t edge, int64_t nodes) {
     return set->edge[2 * edge] < nodes && set->edge[2 * edge + 1] < nodes;
 }
-/* Tokens and pairs that a graph takes beside those that are drawn; with `no_cls_self` it is one
- * pair less. */
+/* Tokens and pairs that a graph takes; with `no_cls_self` it is one pair less. */
 static inline int64_t basin_graphset_tokens(const basin_graphset *set, int64_t graph) {
     return basin_graphset_nodes(set, graph) + 1;
 }
 int64_t basin_graphset_pairs(const basin_graphset *set, int64_t graph);
-/* Listed pairs of a graph, and how many of them a batch draws on average. */
-static inline int64_t basin_graphset_listed(const basin_graphset *set, int64_t graph) {
-    return set->random ? set->random->start[graph + 1] - set->random->start[graph] : 0;
-}
-static inline double basin_graphset_drawn(const basin_graphset *set, int64_t graph) {
-    double listed = (double)basin_graphset_listed(set, graph);
-    return listed > 0 ? fmin(set->random->mean * (double)basin_graphset_nodes(set, graph), listed)
-                      : 0;
-}
-/* Fills the batch with the given graphs, growing it where needed. With `flip`, in training, each
- * eigenvector of each graph gets a random sign, a pure function of (seed, epoch, graph); otherwise
- * the sign is that of the positions, which a fixed rule chose. Pairs are drawn by (seed, epoch,
- * graph, pair); without `flip` by (seed, epoch, pair), so that a graph has the same at any place of
- * any set. */
+/* Fills the batch with the given graphs, growing it where needed. With `flip`, each eigenvector of
+ * each graph gets a random sign, a pure function of (seed, epoch, graph); otherwise the sign is
+ * that of the positions, which a fixed rule chose. */
 basin_status basin_graphset_batch_fill(basin_graphset_batch *batch, const basin_graphset *set,
                                        const basin_graphset_encoding *encoding,
                                        const basin_positions *positions, const int64_t *graph,

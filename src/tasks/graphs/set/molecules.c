@@ -573,10 +573,13 @@ static char *join_names(const reading *r) {
 static basin_status finish(basin_graphset *set, reading *r, basin_error *error) {
     basin_graphset_arrays *a = &r->a;
     const char *path = r->path, *base = path ? strrchr(path, '/') : NULL;
+    long long rows = (long long)(r->read + r->fact[UNKNOWN]);
+    if (!rows)
+        return basin_fail(error, BASIN_BAD_VALUE, "%s: no rows with a molecule",
+                          path ? path : molecules);
     if (!a->graphs)
         return basin_fail(error, BASIN_BAD_VALUE, "%s: none of %lld molecules can be used%s%s",
-                          path ? path : molecules, (long long)(r->read + r->fact[UNKNOWN]),
-                          r->skipped || r->fact[UNKNOWN] ? ": " : "",
+                          path ? path : molecules, rows, r->skipped || r->fact[UNKNOWN] ? ": " : "",
                           r->skipped         ? r->first
                           : r->fact[UNKNOWN] ? "the cells of the target are empty"
                                              : "");

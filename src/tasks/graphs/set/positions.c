@@ -292,7 +292,6 @@ enum { COLUMNS = 64 }; /* ends of walks that are followed at once, side by side 
 typedef struct space {
     int64_t capacity;
     int64_t *row;      /* [n + 1] edges by the node they come from */
-    int64_t *ask;      /* [n + 1] the same of the pairs whose walks are asked for */
     float *root;       /* [n] 1 / sqrt(degree) */
     float *now, *next; /* [n, COLUMNS] columns of a power of S */
     int32_t *list;     /* [n] rows that walks to these columns can start from */
@@ -301,7 +300,7 @@ typedef struct space {
 } space;
 
 static void space_free(space *s) {
-    BASIN_FREE(s->row, s->ask, s->root, s->now, s->next, s->list, s->listed);
+    BASIN_FREE(s->row, s->root, s->now, s->next, s->list, s->listed);
     *s = (space){0};
 }
 
@@ -310,14 +309,12 @@ static bool space_reserve(space *s, int64_t nodes) {
     space_free(s);
     size_t n = (size_t)nodes;
     s->row = basin_array_new(n + 1, sizeof *s->row);
-    s->ask = basin_array_new(n + 1, sizeof *s->ask);
     s->root = basin_array_new(n, sizeof *s->root);
     s->now = basin_zeros_new(n, COLUMNS * sizeof *s->now);
     s->next = basin_zeros_new(n, COLUMNS * sizeof *s->next);
     s->list = basin_array_new(n, sizeof *s->list);
     s->listed = basin_zeros_new(n, sizeof *s->listed);
-    if (!s->row || !s->ask || !s->root || !s->now || !s->next || !s->list || !s->listed)
-        return false;
+    if (!s->row || !s->root || !s->now || !s->next || !s->list || !s->listed) return false;
     s->capacity = nodes;
     return true;
 }
@@ -388,11 +385,10 @@ static bool goes_both_ways(const space *s, int64_t nodes, const int32_t *edge) {
     return true;
 }
 
-/* The last `walks` columns of value [pairs, width]: walks of 2 steps and more. */
+/* The last `walks` columns of value [edges, width]: walks of 2 steps and more. */
 static void walk_graph(float *value, int64_t width, int64_t walks, space *s, int64_t nodes,
-                       const int32_t *edge, int64_t edges, const int32_t *pair, int64_t pairs) {
+                       const int32_t *edge, int64_t edges) {
     read_rows(s->row, nodes, edge, edges);
-    read_rows(s->ask, nodes, pair, pairs);
     for (int64_t i = 0; i < nodes; i++) {
         int64_t degree = s->row[i + 1] - s->row[i];
         s->root[i] = degree ? 1 / sqrtf((float)degree) : 1;
@@ -407,8 +403,8 @@ static void walk_graph(float *value, int64_t width, int64_t walks, space *s, int
             step(s, edge);
             for (int64_t r = 0; r < s->count; r++) {
                 int64_t i = s->list[r];
-                for (int64_t e = s->ask[i]; e < s->ask[i + 1]; e++) {
-                    int64_t j = pair[2 * e + 1];
+                for (int64_t e = s->row[i]; e < s->row[i + 1]; e++) {
+                    int64_t j = edge[2 * e + 1];
                     if (j >= first && j < end)
                         value[e * width + width - walks + t] = s->now[i * COLUMNS + j - first] *
                                                                (float)edges * s->root[i] *
@@ -421,12 +417,10 @@ static void walk_graph(float *value, int64_t width, int64_t walks, space *s, int
 }
 
 typedef struct walking {
-    float *value; /* [pairs, width] */
+    float *value; /* [edges, width] */
     int64_t width, walks;
     const basin_graphset *set;
-    int64_t start;        /* graph */
-    const int64_t *first; /* [graphs + 1] of the pairs */
-    const int32_t *pair;  /* [pairs, 2] edges, or others */
+    int64_t start; /* graph */
 } walking;
 
 /* Returns the first graph that there was no memory for. */
@@ -437,12 +431,11 @@ static int64_t walk_graphs(const void *context, int64_t begin, int64_t end) {
     space s = {0};
     for (; done < end; done++) {
         int64_t g = w->start + done, nodes = set->node_start[g + 1] - set->node_start[g];
-        int64_t edge = set->edge_start[g], edges = set->edge_start[g + 1] - edge;
-        int64_t first = w->first[g], pairs = w->first[g + 1] - first;
-        if (!edges || !pairs) continue; /* and perhaps no node */
+        int64_t first = set->edge_start[g], edges = set->edge_start[g + 1] - first;
+        if (!edges) continue; /* and perhaps no node */
         if (!space_reserve(&s, nodes)) break;
-        walk_graph(w->value + first * w->width, w->width, w->walks, &s, nodes, set->edge + 2 * edge,
-                   edges, w->pair + 2 * first, pairs);
+        walk_graph(w->value + first * w->width, w->width, w->walks, &s, nodes,
+                   set->edge + 2 * first, edges);
     }
     space_free(&s);
     return done;
@@ -452,7 +445,7 @@ basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set,
                                        int64_t first, int64_t count, basin_error *error) {
     int64_t old = set->edge_attributes, width = old + walks;
     float *all = *value = calloc((size_t)set->edges + 1, (size_t)width * sizeof *all);
-    walking w = {all, width, walks, set, first, set->edge_start, set->edge};
+    walking w = {all, width, walks, set, first};
     if (!all || basin_parallel_find(walk_graphs, &w, count, 0) != count) {
         free(all);
         *value = NULL;
@@ -461,12 +454,4 @@ basin_status basin_graphset_edge_walks(float **value, const basin_graphset *set,
     for (int64_t e = 0; e < set->edges && old; e++)
         memcpy(all + e * width, set->edge_attribute + e * old, (size_t)old * sizeof *all);
     return BASIN_OK;
-}
-
-basin_status basin_graphset_pair_walks(basin_random_pairs *r, const basin_graphset *set,
-                                       int64_t first, int64_t count, basin_error *error) {
-    walking w = {r->walk, r->walks, r->walks, set, first, r->start, r->pair};
-    return basin_parallel_find(walk_graphs, &w, count, 0) == count
-               ? BASIN_OK
-               : basin_fail_memory(error, "walks between nodes");
 }

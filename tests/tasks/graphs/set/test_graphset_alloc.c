@@ -12,14 +12,10 @@ static basin_status scenario(void *context) {
     basin_graphset_batch batch = {0};
     basin_folds folds = {0};
     float *walks = NULL;
-    basin_random_pairs *random = NULL;
     basin_position_options spec = {.vectors = 2, .walks = 2};
     basin_encoding_spec how = {.standardise = true, .degrees = 4};
     basin_status status = basin_graphset_read(&set, context, NULL, NULL);
     if (!status) status = basin_graphset_edge_walks(&walks, &set, 2, 0, set.graphs, NULL);
-    if (!status) status = basin_random_pairs_new(&random, &set, 2, 0, 1, 0, set.graphs, NULL);
-    set.random = status ? NULL : random;
-    if (!status) status = basin_graphset_pair_walks(random, &set, 0, set.graphs, NULL);
     if (!status) status = basin_positions_new(&positions, &set, &spec, 0, set.graphs, NULL);
     if (!status) status = basin_graphset_encoding_new(&encoding, &set, graph, 3, &how, NULL);
     if (!status)
@@ -30,7 +26,6 @@ static basin_status scenario(void *context) {
     if (!status) status = basin_folds_new(&folds, &split, NULL);
     basin_folds_free(&folds);
     free(walks);
-    basin_random_pairs_free(random);
     basin_graphset_batch_free(&batch);
     basin_graphset_encoding_free(&encoding);
     basin_positions_free(&positions);

@@ -282,6 +282,10 @@ TEST_WITH(tables, folder_new, folder_remove) {
                        &(basin_graphset_options){.text = (const char *const[]){"X"}, .count = 1},
                        &failure),
                    BASIN_BAD_VALUE, "none of 1 molecules can be used: 'X': character 1");
+    path = folder_put(state, "m.csv", "SMILES,y\n");
+    assert_failure(
+        basin_graphset_read(&set, path, &(basin_graphset_options){.target = "y"}, &failure),
+        BASIN_BAD_VALUE, "m.csv: no rows with a molecule");
 }
 
 /* Three digits after a comma are not thousands where other numbers say so, and no fraction where
