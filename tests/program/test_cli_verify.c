@@ -130,6 +130,15 @@ TEST(finds_a_wrong_number) {
     assert_contains(p->out, "out.g0");
 }
 
+/* Also where other results that fit follow it. */
+TEST(finds_what_is_not_a_number) {
+    copy_case(state, GOLDEN "block_relu.safetensors", "c.safetensors", NULL, "out.g0", NAN);
+    const program *p = run(state, "verify --dtype f64 c.safetensors");
+    assert_int_equal(p->code, 1);
+    assert_contains(p->out, "out.g0");
+    assert_contains(p->out, "0 of 1 files within 1e-09");
+}
+
 TEST(zoo_finds_a_wrong_number) {
     static const char *const tensor[][2] = {
         {"nrgpt_lm", "grad.tok"},      {"implicit_minimum", "grad.wk"}, {"ebt", "gradfull.e"},
