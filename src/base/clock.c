@@ -14,7 +14,7 @@ double basin_clock(void) { return read_clock(CLOCK_MONOTONIC); }
 double basin_cpu_clock(void) { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
 char *basin_day_print(char text[BASIN_DAY_TEXT], int64_t seconds) {
-    time_t since = seconds > 0 ? seconds : 0;
+    time_t since = seconds;
     struct tm day;
     if (!gmtime_r(&since, &day) || !strftime(text, BASIN_DAY_TEXT, "%Y-%m-%d", &day)) *text = 0;
     return text;

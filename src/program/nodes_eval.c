@@ -635,7 +635,9 @@ static void put_result(basin_record *r, const eval *b) {
     } else {
         basin_record_note(r, "%s: %lld runs, %s; percent on test, mean +- population deviation",
                           b->use.network->path, (long long)b->splits.runs,
-                          b->masks ? "the file's splits" : "stratified splits");
+                          o->network.split_time ? "splits by time"
+                          : b->masks            ? "the file's splits"
+                                                : "stratified splits");
     }
     basin_record_table(r, "models", NULL);
     for (int m = 0; m < b->models; m++)

@@ -139,12 +139,15 @@ TEST(options_name_what_is_there) {
     assert_error(run(state, "anomaly train day1.csv pay1.csv --relation-column chanel -o n"), 1,
                  "no column 'chanel' for relations in a file of edges; did you mean 'channel'?");
     assert_error(run(state, "data info two.basin --drop balance"), 1,
-                 "two.basin: is no CSV, expected no option drop");
+                 "two.basin: is not a CSV file; the option drop has no effect");
     assert_contains(run_ok(state, "data convert day1.csv pay1.csv one.basin --missing mean")->err,
                     "gaps filled with the mean of their column, and how many: limit (23)");
-    assert_error(run(state, "anomaly train one.basin --directed -o n"), 1,
-                 "one.basin: its edges stay as they were written, expected no option directed");
+    assert_error(
+        run(state, "anomaly train one.basin --directed -o n"), 1,
+        "one.basin: its edges stay as they were written; the option directed has no effect");
     run_ok(state, "data info two.basin --directed"); /* as it is */
+    assert_error(run(state, "anomaly score one.basin day1.csv pay1.csv"), 1,
+                 "one.basin: is not a model, expected one of 'anomaly'");
 }
 
 /* Thirds train, validate and test; or half trains and half tests. */
@@ -184,6 +187,7 @@ TEST(what_cannot_be_kept_is_said) {
     p = run_ok(state, "anomaly eval day1.csv pay1.csv --missing mean --no-baselines --runs 1 "
                       "--split-time opened --ratio 0.5 " LOUD);
     assert_null(strstr(p->err, "--ratio has no effect"));
+    assert_contains(p->out, "1 runs, splits by time;");
 }
 
 /* Copies the lines of a table whose account, or one of whose ends, is new (or not), and the header.

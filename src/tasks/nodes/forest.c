@@ -402,10 +402,10 @@ static basin_status store_numbers(basin_bundle *bundle, const basin_nodes_ensemb
         BASIN_TRY(basin_nodes_set_number(bundle, number[i].key, value, error));
     }
     for (int v = 0; v < BASIN_READ_VIEWS; v++) {
-        double fits = (double)e->seeing[v], weight = e->weight[v];
+        int64_t fits = e->seeing[v];
         if (v >= BASIN_TREE_VIEWS && !fits) continue;
-        BASIN_TRY(basin_nodes_set_number(bundle, view_key(key, v, "fits"), fits, error));
-        BASIN_TRY(basin_nodes_set_number(bundle, view_key(key, v, "weight"), weight, error));
+        BASIN_TRY(basin_nodes_set_number(bundle, view_key(key, v, "fits"), (double)fits, error));
+        BASIN_TRY(basin_nodes_set_number(bundle, view_key(key, v, "weight"), e->weight[v], error));
     }
     for (int i = 0; i < 4; i++) {
         const basin_score *alone = &e->alone[i / 2][BASIN_SPLIT_VAL];

@@ -200,10 +200,10 @@ static basin_status read_all(basin_nodes_model **model, const char *expected,
     const char *schema = basin_bundle_meta(bundle, "schema");
     bool several = kind && !strcmp(kind, basin_node_task.task);
     const basin_task_settings *task = several ? &basin_node_task : &basin_anomaly_task;
-    if (!kind || strcmp(kind, task->task) || (expected && strcmp(kind, expected)))
+    if (!kind) return basin_settings_check_model(bundle, expected ? expected : task->task, error);
+    if (strcmp(kind, task->task) || (expected && strcmp(kind, expected)))
         return basin_fail(error, BASIN_BAD_FILE, "%s: the model is '%.40s', expected '%s'",
-                          basin_bundle_path(bundle), kind ? kind : "absent",
-                          expected ? expected : task->task);
+                          basin_bundle_path(bundle), kind, expected ? expected : task->task);
     /* What its table does not have. */
     BASIN_TRY(basin_settings_preset(&settings, task, "default", error));
     BASIN_TRY(basin_settings_take(&settings, several ? task : &basin_anomaly_file, bundle, error));

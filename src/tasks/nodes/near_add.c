@@ -216,7 +216,8 @@ static void arrive(arrivals *a) {
     g->now = fmax(g->now, a->tables->facts.now);
     g->changes += a->changes;
     g->bytes += a->count * sizeof(basin_near_node);
-    for (arrival *item = a->item; item < a->item + a->count; item++) {
+    for (size_t i = 0; i < a->count; i++) {
+        arrival *item = &a->item[i];
         basin_near_node *node = g->node[item->node];
         if (item->way < 0) {
             float *old = node->feature;

@@ -412,7 +412,7 @@ basin_status basin_nodes_reference_load(basin_nodes_reference *reference,
       .needs = "sampling!=full")                                                                   \
     X(INTEGER, fanout, "N", 0, 1e6,                                                                \
       "Neighbours of a node that sampling takes; 0: 2, or 8 where facts of edges are in the "      \
-      "energy, which learns whose count by comparing them.",                                       \
+      "energy, which compares them.",                                                              \
       .needs = "sampling=auto|neighbours")                                                         \
     X(INTEGER, parts, "N", 0, 1024,                                                                \
       "Parts that the graph is cut into, which ranks share: the weights do not depend on how "     \

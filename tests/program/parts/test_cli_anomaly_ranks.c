@@ -46,12 +46,12 @@ TEST_WITH(two_ranks_score_as_one, make_parts, remove_parts) {
 
 TEST_WITH(parts_are_read_as_they_were_cut, make_parts, remove_parts) {
     assert_error(run(state, TRAIN "--epochs 1 --missing zero -o n.safetensors"), 1,
-                 "parts: parts are read as they were cut, expected no option missing");
+                 "parts: parts are read as they were cut; the option missing has no effect");
     assert_error(run(state, TRAIN "--epochs 1 --id account -o n.safetensors"), 1,
-                 "parts: is no CSV, expected no option id");
+                 "parts: is not a CSV file; the option id has no effect");
     must_run(run(state, TRAIN "--epochs 1 --hops 1 --scaling standard -o m.safetensors"));
     assert_error(run(state, "anomaly score m.safetensors parts --label x"), 1,
-                 "parts: is no CSV, expected no option label");
+                 "parts: is not a CSV file; the option label has no effect");
 }
 
 /* Without a word of settings: with trees and members, on tables and on parts. */

@@ -488,7 +488,7 @@ _NAMES = ("directed", *_CHOICES, *_OF_TABLES)
 
 # Notes that speak of what a user may not expect; others are logged.
 _WARNED = ("did not know", "not used", "left out", "gaps filled", "nodes added", "count twice",
-           "far behind", "replace", "Latin-1", "is a relation", "look like dates",
+           "far after", "replace", "Latin-1", "is a relation", "look like dates",
            "either decimal mark")  # fmt: skip
 
 

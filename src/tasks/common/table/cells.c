@@ -275,7 +275,8 @@ bool basin_cell_date(double *days, const char *text, const char *format) {
     struct tm tm = {.tm_mday = 1};
     const char *end = strptime(text, format, &tm);
     while (end && isspace((unsigned char)*end)) end++;
-    if (!end || *end || tm.tm_mday > days_in(tm.tm_year + INT64_C(1900), tm.tm_mon + 1))
+    if (!end || *end || tm.tm_year < -900 ||
+        tm.tm_mday > days_in(tm.tm_year + INT64_C(1900), tm.tm_mon + 1))
         return false;
     double seconds =
         (double)tm.tm_hour * 3600 + (double)tm.tm_min * 60 + tm.tm_sec - (double)tm.tm_gmtoff;
@@ -357,12 +358,14 @@ static basin_status see_known(basin_column *c, const basin_table_rows *rows, bas
     if (c->type == BASIN_COLUMN_NUMBER) good = read_number(&value, &c->marks, comma, cell);
     if (c->type == BASIN_COLUMN_DATE) good = read_date(&value, cell, rules->date_format);
     if (good) return BASIN_OK;
-    c->contrary = c->type == BASIN_COLUMN_NUMBER && rules->mark < 0 &&
-                  read_number(&value, &c->marks, !comma, cell);
-    bool date = c->type == BASIN_COLUMN_DATE;
-    return basin_table_rows_fail(
-        rows, error, ": column '%s' holds '%.40s', expected a %s as in %s%s", c->name, text,
-        basin_column_type_name(c->type), rules->origin, date ? ", or the option date_format" : "");
+    bool contrary = c->type == BASIN_COLUMN_NUMBER && read_number(&value, &c->marks, !comma, cell);
+    c->contrary = contrary && rules->mark < 0;
+    return basin_table_rows_fail(rows, error,
+                                 ": column '%s' holds '%.40s', expected a %s as in %s%s", c->name,
+                                 text, basin_column_type_name(c->type), rules->origin,
+                                 contrary ? ", with the decimal mark of the file's other cells"
+                                 : c->type == BASIN_COLUMN_DATE ? ", or the option date_format"
+                                                                : "");
 }
 
 /* Whether all cells before this one could be read so; one that could not decides it. */

@@ -336,42 +336,6 @@ static void sort_columns(const void *context, int64_t first, int64_t last) {
     }
 }
 
-/* How many values of the sample are below x, or with `too` not above it. */
-static int64_t count_below(const float *sorted, int64_t count, float x, bool too) {
-    int64_t low = 0, high = count;
-    while (low < high) {
-        int64_t middle = (low + high) / 2;
-        if (sorted[middle] < x || (too && sorted[middle] == x))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* The normal score of a probability: a rational first value (Acklam), and a step of Halley's. */
-static double normal_score(double p) {
-    static const double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,
-                               -2.759285104469687e+02, 1.383577518672690e+02,
-                               -3.066479806614716e+01, 2.506628277459239e+00},
-                        b[] = {-5.447609879822406e+01, 1.615858368580409e+02,
-                               -1.556989798598866e+02, 6.680131188771972e+01,
-                               -1.328068155288572e+01, 1},
-                        c[] = {-7.784894002430293e-03, -3.223964580411365e-01,
-                               -2.400758277161838e+00, -2.549732539343734e+00,
-                               4.374664141464968e+00,  2.938163982698783e+00},
-                        d[] = {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00,
-                               3.754408661907416e+00, 1};
-    double tail = fmin(p, 1 - p), x = 0, above = 0, below = 0;
-    bool middle = tail >= 0.02425;
-    double q = middle ? p - 0.5 : sqrt(-2 * log(tail)), t = middle ? q * q : q;
-    for (int i = 0; i < 6; i++) above = above * t + (middle ? a[i] : c[i]);
-    for (int i = 0; i < (middle ? 6 : 5); i++) below = below * t + (middle ? b[i] : d[i]);
-    x = above / below * (middle ? q : p < 0.5 ? 1 : -1);
-    double u = (0.5 * erfc(-x / sqrt(2)) - p) * sqrt(2 * acos(-1)) * exp(x * x / 2);
-    return x - u / (1 + x * u / 2);
-}
-
 void basin_cells_rows(float *row, const basin_cells *c, const int64_t *node, int64_t count) {
     const basin_cells *ranks = c->as ? c->as : c;
     int64_t width = c->cells * BASIN_CELL;
@@ -384,10 +348,10 @@ void basin_cells_rows(float *row, const basin_cells *c, const int64_t *node, int
             double R = (double)ranks->known[k];
             if (isnan(x)) entry[1] = (float)(1 - R / (double)c->sample);
             if (isnan(x) || !ranks->known[k]) continue;
-            int64_t below = count_below(sorted, ranks->known[k], x, false);
-            int64_t upto = count_below(sorted, ranks->known[k], x, true);
+            int64_t below = basin_count_below(sorted, ranks->known[k], x, false);
+            int64_t upto = basin_count_below(sorted, ranks->known[k], x, true);
             double p = (double)(below + upto) / (2 * R);
-            entry[0] = (float)normal_score(fmin(fmax(p, 1e-3), 1 - 1e-3));
+            entry[0] = (float)basin_normal_score(fmin(fmax(p, 1e-3), 1 - 1e-3));
             entry[1] = (float)((double)(upto - below) / R);
             entry[2] = c->grouped && k != c->degree + BASIN_CELL_VOTES ? 1 : -1;
         }

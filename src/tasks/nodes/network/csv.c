@@ -132,7 +132,9 @@ static basin_status see_node(basin_tables *j, const basin_table_file *t,
     BASIN_TRY(BASIN_GROW(&j->seen, &j->seen_capacity, (size_t)node + 1, "nodes", j->error));
     memset(j->seen + had, 0, (j->seen_capacity - had) * sizeof *j->seen);
     if (j->seen[node] == number && !j->o->base)
-        return basin_table_rows_fail(rows, j->error, ": node '%s' for the second time", id);
+        return basin_table_rows_fail(rows, j->error,
+                                     ": node '%s' for the second time in column '%s'", id,
+                                     t->column[t->at[BASIN_ROLE_ID]].name);
     j->counts.repeated += j->seen[node] == number;
     j->counts.updated += node < j->base_nodes && !j->seen[node];
     j->seen[node] = number;
@@ -450,7 +452,8 @@ static basin_status end_of_edge(basin_tables *j, int32_t *node, const basin_tabl
     if (listed && j->t->unknown == BASIN_UNKNOWN_ERROR)
         return basin_table_rows_fail(
             rows, j->error,
-            ": node '%s' is %s, where %s%.40s%s (the option unknown: skip or add lets such pass)",
+            ": node '%s' is %s, where %s%.40s%s (the option unknown, set to skip or add, allows "
+            "it)",
             id,
             j->base_nodes ? "neither in the base nor in a file of nodes" : "in no file of nodes",
             j->id.names.count ? "ids are like '" : "there is no row",

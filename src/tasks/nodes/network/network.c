@@ -209,12 +209,12 @@ static basin_status fail_gap(const basin_network *network, int64_t at, basin_err
     char text[BASIN_MAX_NODE];
     return basin_fail(error, BASIN_BAD_VALUE,
                       "%s: feature %" PRId64 "%s%s of node %s is %s, expected a number (the option "
-                      "missing: zero or mean fills such gaps)",
+                      "missing, set to zero or mean, fills such gaps)",
                       network->path, column, network->column.count ? " " : "",
                       network->column.count ? network->column.text + network->column.at[column]
                                             : "",
                       basin_network_id(network, node, text),
-                      isnan(network->feature[at]) ? "missing or NaN" : "infinite");
+                      isnan(network->feature[at]) ? "missing or NaN" : "infinite or too large");
 }
 
 /* By the schema's values, which are those of training where a model's schema was given. */

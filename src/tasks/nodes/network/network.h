@@ -281,6 +281,11 @@ int64_t basin_split_nodes(int64_t *node, const uint8_t *part, int64_t nodes, int
 
 /* ---- scaling of features ---- */
 
+/* The inverse of the normal distribution: Acklam's approximation and a step of Halley's method. */
+double basin_normal_score(double p);
+/* How many ascending values are below x, or with `too` not above it. */
+int64_t basin_count_below(const float *sorted, int64_t count, float x, bool too);
+
 typedef enum basin_scaler_kind {
     BASIN_SCALE_NONE,
     BASIN_SCALE_STANDARD, /* mean 0, deviation 1 */

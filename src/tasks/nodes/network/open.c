@@ -105,7 +105,8 @@ static basin_status open_csv(basin_network **network, const char *const *path, i
 
 /* Options that a kind of input has no use for: of tables, of edges, of nodes. */
 enum { OF_TABLES, OF_EDGES, OF_NODES };
-static const char is_no_csv[] = "is no CSV", edges_stay[] = "its edges stay as they were written";
+static const char is_no_csv[] = "is not a CSV file",
+                  edges_stay[] = "its edges stay as they were written";
 
 static basin_status refuse(const basin_network_options *o, int kind, const char *path,
                            const char *why, bool directed, basin_error *error) {
@@ -134,8 +135,8 @@ static basin_status refuse(const basin_network_options *o, int kind, const char 
                   {OF_NODES, "split_time", o->split_time}};
     for (size_t i = 0; i < sizeof option / sizeof *option; i++)
         if (option[i].kind == kind && option[i].set)
-            return basin_fail(error, BASIN_BAD_VALUE, "%s: %s, expected no option %s", path, why,
-                              option[i].name);
+            return basin_fail(error, BASIN_BAD_VALUE, "%s: %s; the option %s has no effect", path,
+                              why, option[i].name);
     return BASIN_OK;
 }
 
@@ -259,8 +260,8 @@ static basin_status network_find_now(basin_network *network, basin_error *error)
     basin_time_print(now_text, facts->now, date);
     basin_network_add_note(network,
                            "edges: the times of %" PRId64
-                           " entries are far behind all others, up to %s "
-                           "where these end at %s; ages count from %s",
+                           " entries are far after all others, up to %s "
+                           "where the others end at %s; ages count from %s",
                            beyond, last, now_text, now_text);
     return BASIN_OK;
 }

@@ -81,8 +81,7 @@ static void fit_quantile(basin_scaler *s, float *column, const float *x, const i
     }
 }
 
-/* The inverse of the normal distribution: Acklam's approximation and a step of Halley's method. */
-static double normal_score(double p) {
+double basin_normal_score(double p) {
     static const double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,
                                -2.759285104469687e+02, 1.383577518672690e+02,
                                -3.066479806614716e+01, 2.506628277459239e+00};
@@ -94,7 +93,7 @@ static double normal_score(double p) {
                                4.374664141464968e+00,  2.938163982698783e+00};
     static const double d[] = {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00,
                                3.754408661907416e+00};
-    if (p > 0.5) return -normal_score(1 - p);
+    if (p > 0.5) return -basin_normal_score(1 - p);
     double x;
     if (p < 0.02425) {
         double q = sqrt(-2 * log(p));
@@ -110,12 +109,11 @@ static double normal_score(double p) {
     return x - u / (1 + x * u / 2);
 }
 
-/* The first k with q[k] >= x. */
-static int64_t bound(const float *q, int64_t n, float x) {
-    int64_t low = 0, high = n;
+int64_t basin_count_below(const float *sorted, int64_t count, float x, bool too) {
+    int64_t low = 0, high = count;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if (q[middle] < x)
+        if (sorted[middle] < x || (too && sorted[middle] == x))
             low = middle + 1;
         else
             high = middle;
@@ -127,7 +125,7 @@ static float score_of(double p) {
     const double minimal = 1e-7;
     if (p < minimal) p = minimal;
     if (p > 1 - minimal) p = 1 - minimal;
-    return (float)normal_score(p);
+    return (float)basin_normal_score(p);
 }
 
 /* The score of x below, between or above quantiles, of which q[low] is the first that is larger. */
@@ -154,7 +152,7 @@ static void score_quantiles(basin_scaler *s) {
 
 static float to_score(const basin_scaler *s, int64_t f, float x) {
     const float *q = s->quantile + f * s->points;
-    int64_t low = bound(q, s->points, x);
+    int64_t low = basin_count_below(q, s->points, x, false);
     if (low < s->points && q[low] == x) return s->score[f * s->points + low];
     return score_between(q, s->points, x, low);
 }

@@ -392,7 +392,7 @@ bool basin_schema_has_dates(const basin_schema *schema) {
 }
 
 void basin_time_print(char text[BASIN_TIME_TEXT], double time, bool date) {
-    if (!date || !(fabs(time) < 2e6)) {
+    if (!date || !(time > -2e6 && time < 2932897)) { /* the year 10,000 */
         snprintf(text, BASIN_TIME_TEXT, "%g", time);
         return;
     }

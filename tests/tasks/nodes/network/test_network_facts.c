@@ -380,7 +380,7 @@ TEST(ages_count_from_a_time_that_others_have) {
         at +=
             sprintf(at, "n%d,n%d,%s-%02d\n", i, i + 1, i == 7 ? "2099-01" : "2026-03", 1 + i % 20);
     basin_network *n = must_open(state, NULL, rows, NULL);
-    assert_non_null(strstr(n->note, "up to 2099-01-08 where these end at 2026-03-20"));
+    assert_non_null(strstr(n->note, "up to 2099-01-08 where the others end at 2026-03-20"));
     assert_true(n->facts.now == 20532);
     basin_network_close(n);
 }

@@ -9,6 +9,17 @@ static basin_schema *must_parse(const char *json) {
 
 #define COLUMNS(list) "{\"version\":1,\"nodes\":{\"columns\":[" list "]}}"
 
+/* Days before 1970 are days, and so is the last one with four digits of the year. */
+TEST(prints_days) {
+    char text[BASIN_TIME_TEXT];
+    basin_time_print(text, -3027, true);
+    assert_string_equal(text, "1961-09-18");
+    basin_time_print(text, -0.25, true);
+    assert_string_equal(text, "1969-12-31T18:00:00");
+    basin_time_print(text, 2932896, true);
+    assert_string_equal(text, "9999-12-31");
+}
+
 TEST(refuses_damaged_ones) {
     const struct {
         const char *json, *wanted;
