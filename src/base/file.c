@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/try.h"
@@ -324,12 +325,33 @@ basin_status basin_writer_finish(basin_writer *writer, basin_status written, bas
 }
 
 basin_status basin_writer_try(const char *path, basin_error *error) {
-    struct stat info;
+    struct stat info, full;
     basin_writer writer;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return BASIN_OK;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+        if (!S_ISCHR(info.st_mode) || stat("/dev/full", &full) || full.st_rdev != info.st_rdev)
+            return BASIN_OK;
+        errno = ENOSPC;
+        return basin_fail_errno(path, "write", error);
+    }
     BASIN_TRY(basin_writer_create(&writer, path, error));
     basin_writer_discard(&writer);
     return BASIN_OK;
+}
+
+basin_status basin_writer_space(const char *path, uint64_t bytes, basin_error *error) {
+    struct statvfs disk;
+    if (basin_file_special(path)) return BASIN_OK;
+    BASIN_FREE_AT_EXIT char *folder = resolve(path);
+    if (!folder) return basin_fail_memory(error, "a path");
+    char *slash = strrchr(folder, '/');
+    if (slash) slash[slash == folder] = '\0';
+    if (statvfs(slash ? folder : ".", &disk) != 0 || !disk.f_blocks) return BASIN_OK;
+    uint64_t space = (geteuid() ? disk.f_bavail : disk.f_bfree) * (uint64_t)disk.f_frsize;
+    if (space >= bytes) return BASIN_OK;
+    basin_fail(error, BASIN_IO, "%s: needs %llu bytes, its file system has %llu free", path,
+               (unsigned long long)bytes, (unsigned long long)space);
+    if (error) error->number = ENOSPC;
+    return BASIN_IO;
 }
 
 /* Removes a file whose writer is dead, that is, one whose lock is free. */

@@ -66,6 +66,8 @@ basin_status basin_writer_finish(basin_writer *writer, basin_status written, bas
 /* Whether a file could be written there, before hours are spent on what is to be in it. Devices and
  * pipes are not opened: their readers would see an end. */
 basin_status basin_writer_try(const char *path, basin_error *error);
+/* An error where its file system has less space than `bytes`. */
+basin_status basin_writer_space(const char *path, uint64_t bytes, basin_error *error);
 /* Removes what killed processes left beside `path`; what a living one writes stays. */
 basin_status basin_writer_sweep(const char *path, basin_error *error);
 

@@ -1,4 +1,5 @@
 /* Whole files: what living and killed writers leave behind, limits, pipes, bombs. */
+#include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -92,6 +93,19 @@ TEST(reports_a_limit_of_size) {
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     assert_int_equal(folder_count(state), before);
+}
+
+/* Devices, and folders that are not there, pass. */
+TEST(knows_what_cannot_fit) {
+    static const char *const unknown[] = {"/dev/null", "/nowhere/at/all"};
+    assert_ok(basin_writer_space(folder_path(state, "new"), 1, &failure));
+    assert_ok(basin_writer_space("here", 1, &failure));
+    assert_failure(basin_writer_space(folder_path(state, "new"), UINT64_MAX, &failure), BASIN_IO,
+                   "new: needs 18446744073709551615 bytes, its file system has ");
+    assert_int_equal(failure.number, ENOSPC);
+    for (int i = 0; i < 2; i++) assert_ok(basin_writer_space(unknown[i], UINT64_MAX, &failure));
+    if (access("/dev/full", F_OK) != 0) skip();
+    assert_failure(basin_writer_try("/dev/full", &failure), BASIN_IO, "No space left on device");
 }
 
 TEST(refuses_pipes) {

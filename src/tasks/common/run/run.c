@@ -328,6 +328,14 @@ static void note_rate(const basin_run *r) {
                      basin_schedule_rate(s, s->total - 1), s->peak);
 }
 
+/* Found before the first step rather than after the last: the weights, without what else the file
+ * has. */
+static basin_status check_space(const basin_run *r, basin_error *error) {
+    int64_t weights = basin_params_total(r->task->params) * r->task->members;
+    if (!r->training.output) return BASIN_OK;
+    return basin_writer_space(r->training.output, sizeof(float) * (uint64_t)weights, error);
+}
+
 static basin_status begin(basin_run *r, basin_error *error) {
     basin_run_state *at = &r->at;
     BASIN_TRY(check_options(r, error));
@@ -343,6 +351,7 @@ static basin_status begin(basin_run *r, basin_error *error) {
     basin_run_place done = place_of(r);
     r->began = r->saved_at = r->recent_since = basin_clock();
     if (r->training.dry_run_seconds > 0 || basin_ranks_rank(r->training.ranks)) return BASIN_OK;
+    BASIN_TRY(check_space(r, error));
     return basin_log_open(&r->log, r->training.log, r->saved ? &done : NULL, error);
 }
 
@@ -379,12 +388,25 @@ static basin_status deliver(basin_run *r, basin_error *error) {
     return BASIN_OK;
 }
 
+/* A file could not be written: also what is left of the run. */
+static basin_status name_kept(const basin_run *r, basin_status status, basin_error *error) {
+    if (status != BASIN_IO || !r->checkpoint || !error) return status;
+    basin_error why = *error;
+    bool kept = access(r->checkpoint, F_OK) == 0;
+    basin_fail(error, status, "%.400s; %s", why.text,
+               kept ? "the last checkpoint is kept, and resume continues from it"
+                    : "there is no checkpoint");
+    error->number = why.number;
+    return status;
+}
+
 static basin_status train(basin_training_result *outcome, basin_run *run, basin_error *error) {
     BASIN_TRY(begin(run, error));
-    BASIN_TRY(run_members(run, outcome, error));
+    basin_status status = run_members(run, outcome, error);
+    if (status) return name_kept(run, status, error);
     fill_result(outcome, run);
     bool whole = !outcome->stopped && !(run->training.dry_run_seconds > 0);
-    basin_status status = whole ? deliver(run, error) : BASIN_OK;
+    if (whole) status = name_kept(run, deliver(run, error), error);
     return basin_ranks_agree(run->training.ranks, status, error);
 }
 
