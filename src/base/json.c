@@ -156,6 +156,8 @@ basin_status basin_json_parse(cJSON **tree, const void *text, size_t length, con
         return basin_fail(error, BASIN_BAD_FILE, "%s: %s is not JSON from byte %zu: '%.20s'", path,
                           what, end ? (size_t)(end - copy) : 0, end ? end : copy);
     if (cJSON_IsObject(*tree)) return BASIN_OK;
+    cJSON_Delete(*tree);
+    *tree = NULL;
     return basin_fail(error, BASIN_BAD_FILE, "%s: %s is not a JSON object: '%.20s'", path, what,
                       copy);
 }

@@ -429,6 +429,8 @@ basin_status basin_train_run(void *options, basin_error *error);
 basin_status basin_command_record(char **record, const basin_args *args, basin_error *error);
 /* Adds it to the model file. */
 basin_status basin_command_record_add(const char *record, const char *path, basin_error *error);
+/* A note where a run that had finished before was not trained as is requested now. */
+void basin_command_record_compare(const char *record, const basin_args *args);
 
 /* The measures of a score in percent, as an object; nothing without a score. */
 void basin_record_percent(basin_record *r, const char *key, const basin_score *score);
@@ -485,6 +487,5 @@ basin_status basin_splits_run(basin_splits *splits, basin_error *error);
 /* The spread of figures first .. first + count - 1 of a row. */
 basin_spread basin_splits_spread(const basin_splits *splits, int row, const char *measure,
                                  int64_t first, int64_t count);
-basin_spread basin_spread_of(const double *value, int64_t count, double overlap);
 
 #endif

@@ -95,11 +95,12 @@ static bool is_ranked(const basin_graphset *set) {
     return set->binary || (set->line && set->task == BASIN_GRAPHS_CLASSES && set->classes == 2);
 }
 
-double basin_graph_score(const basin_graphset *set, const basin_graphs_measures *m) {
+/* The score that chooses epochs, or NaN; and its name. */
+static double score_of(const basin_graphset *set, const basin_graphs_measures *m) {
     return is_ranked(set) ? m->auroc : fabs(m->merit);
 }
 
-const char *basin_graph_score_name(const basin_graphset *set) {
+static const char *score_name(const basin_graphset *set) {
     basin_graphs_target target = set->task;
     if (is_ranked(set)) return "AUROC";
     if (target == BASIN_GRAPHS_VALUES) return "mean absolute error";
@@ -107,9 +108,10 @@ const char *basin_graph_score_name(const basin_graphset *set) {
                                                : "accuracy, percent";
 }
 
-basin_status basin_graph_divide(basin_folds *folds, const basin_graph_reading *reading,
-                                const basin_graphset *set, int64_t number, double inner,
-                                uint64_t seed, basin_error *error) {
+/* Folds by --index or --split. */
+static basin_status divide(basin_folds *folds, const basin_graph_reading *reading,
+                           const basin_graphset *set, int64_t number, double inner, uint64_t seed,
+                           basin_error *error) {
     basin_folds_options o = {.count = set->graphs, .folds = number, .inner = inner, .seed = seed};
     o.path = reading->index, o.group = set->scaffold;
     o.kind = reading->index                        ? BASIN_FOLDS_READ
@@ -132,7 +134,7 @@ basin_status basin_graph_fold(const basin_fold **fold, basin_folds *folds,
                               double inner, uint64_t seed, basin_error *error) {
     *fold = NULL;
     if (!reading->index && (!reading->split || !strcmp(reading->split, "random"))) return BASIN_OK;
-    BASIN_TRY(basin_graph_divide(folds, reading, set, 1, inner, seed, error));
+    BASIN_TRY(divide(folds, reading, set, 1, inner, seed, error));
     if (reading->fold > folds->folds)
         return basin_usage(error, "--fold %lld of %lld", (long long)reading->fold,
                            (long long)folds->folds);
@@ -380,9 +382,8 @@ static basin_status run_folds(void *context, int64_t run, basin_error *error) {
     cv_options *o = j->o;
     (void)run; /* there is one */
     BASIN_AT_EXIT(basin_folds_free) basin_folds folds = {0};
-    BASIN_TRY(basin_graph_divide(&folds, j->paper ? &whole : &o->reading, &j->set,
-                                 j->paper ? 1 : o->folds, j->paper ? 0 : INNER, (uint64_t)j->seed,
-                                 error));
+    BASIN_TRY(divide(&folds, j->paper ? &whole : &o->reading, &j->set, j->paper ? 1 : o->folds,
+                     j->paper ? 0 : INNER, (uint64_t)j->seed, error));
     j->folds = folds.folds;
     BASIN_TRY(BASIN_NEW(&j->splits.value, j->folds, "folds", error));
     BASIN_TRY(BASIN_NEW(&j->result, j->folds, "folds", error));
@@ -409,7 +410,7 @@ static bool figure(double *value, const void *context, int row, const char *meas
                                      : row == VALIDATION ? &r->validation
                                      : row == NETWORK    ? &r->network_only
                                                          : &r->memory_only;
-    *value = basin_graph_score(&j->set, m);
+    *value = score_of(&j->set, m);
     return r->done && (row != VALIDATION || r->validations) && !isnan(m->merit) && !isnan(*value);
 }
 
@@ -447,9 +448,9 @@ static void put_fold(basin_record *r, const job *j, int64_t number) {
     if (!isnan(f->memory_only.merit))
         basin_record_number(r, "memory_share|share", "%.2g", f->memory_share);
     basin_record_number(r, "|validation score", "%.4g",
-                        f->validations ? basin_graph_score(&j->set, &f->validation) : NAN);
+                        f->validations ? score_of(&j->set, &f->validation) : NAN);
     basin_record_number(r, j->paper ? "|training score" : "|test score", "%.4g",
-                        basin_graph_score(&j->set, &f->test));
+                        score_of(&j->set, &f->test));
     if (f->validations) basin_record_measures(r, "validation", &f->validation, j->set.task, true);
     basin_record_measures(r, j->paper ? "training" : "test", &f->test, j->set.task, true);
 }
@@ -495,7 +496,7 @@ static void put_means(basin_record *r, const job *j) {
 static void note_limits(basin_record *r, const job *j) {
     int64_t unranked = 0;
     for (int64_t f = 0; f < j->folds; f++)
-        unranked += j->result[f].done && isnan(basin_graph_score(&j->set, &j->result[f].test));
+        unranked += j->result[f].done && isnan(score_of(&j->set, &j->result[f].test));
     if (j->paper)
         basin_record_note(r, "TRAINING score: the graphs it was trained on, as in the published "
                              "notebooks, not unseen graphs");
@@ -525,7 +526,7 @@ static void put_cv(basin_record *r, const void *context) {
     basin_record_text(r, "score",
                       pooled
                           ? "mean absolute error, each value in units of its deviation in training"
-                          : basin_graph_score_name(&j->set));
+                          : score_name(&j->set));
     put_statistics(r, j);
     put_means(r, j);
     basin_record_table(r, "folds", NULL);

@@ -42,10 +42,6 @@ basin_status basin_graph_read(basin_graphset *set, const basin_args *args,
                   .initial = 1)
 #define BASIN_GRAPH_OPTION_REPLICATES                                                              \
     BASIN_CHOICE(reading.replicates, "replicates", "keep|mean", .text = "keep", .more = true)
-/* Folds by --index or --split. */
-basin_status basin_graph_divide(basin_folds *folds, const basin_graph_reading *reading,
-                                const basin_graphset *set, int64_t number, double inner,
-                                uint64_t seed, basin_error *error);
 /* The fold that --fold names of a division by --index, scaffold or time; NULL: there is none. */
 basin_status basin_graph_fold(const basin_fold **fold, basin_folds *folds,
                               const basin_graph_reading *reading, const basin_graphset *set,
@@ -128,9 +124,6 @@ void basin_record_measures(basin_record *r, const char *key, const basin_graphs_
 /* Where there is a memory, it and the network by themselves. */
 void basin_record_parts(basin_record *r, const basin_graphs_evaluate_result *evaluation,
                         basin_graphs_target target);
-/* The name of the score that chooses epochs, "accuracy, percent"; and its value, or NaN. */
-const char *basin_graph_score_name(const basin_graphset *set);
-double basin_graph_score(const basin_graphset *set, const basin_graphs_measures *measures);
 /* The key of column c: its name, or "p_active" or "p_3" of a class, or "value3". */
 void basin_graph_name_column(char key[100], const char *const *column, const int64_t *class_value,
                              int64_t c);

@@ -102,8 +102,7 @@ static const basin_option predict_table[] = {
     BASIN_GRAPH_OPTION_COVERAGE,
     BASIN_GRAPH_OPTIONS_MOLECULES,
     BASIN_GRAPH_OPTIONS_USE,
-    BASIN_OPTION_QUIET,
-    BASIN_OPTIONS_END,
+    BASIN_OPTIONS_LAST,
 };
 
 void basin_graph_name_column(char key[100], const char *const *column, const int64_t *class_value,
@@ -168,6 +167,7 @@ static void put_bounds(basin_record *r, const job *j, int64_t row) {
 static void put_outputs(basin_record *r, const job *j, int64_t row) {
     const basin_graphs_predict_result *p = &j->result;
     const char *const *name = j->info->remembered_name;
+    basin_record_data_keys(r, true);
     if (j->info->class_value) put_class(r, j, p->class_value[row]);
     for (int64_t c = 0; c < j->columns; c++)
         put_number(r, j, c, "", "%g", (double)p->output[row * j->columns + c]);
@@ -182,18 +182,20 @@ static void put_outputs(basin_record *r, const job *j, int64_t row) {
     int64_t unknown[2];
     if (j->set.line && !basin_graphs_unknown_labels(unknown, j->model, &own, NULL))
         basin_record_integer(r, "unknown_atoms", unknown[0]);
+    basin_record_data_keys(r, false);
 }
 
 static void put_predictions(basin_record *r, const void *context) {
     const job *j = context;
-    basin_record_table(r, "graphs", NULL);
+    bool nodes = j->info->target == BASIN_GRAPHS_NODE_CLASSES;
+    basin_record_fields(r, "model=%s;data=%s;part=%s", j->o->operand[0], j->set.name, j->part);
+    basin_record_table(r, nodes ? "nodes" : "graphs", NULL);
     for (int64_t i = 0; i < j->shown; i++) {
         int64_t row = j->order[i].at;
         basin_record_row(r);
         put_place(r, &j->set, j->graph_of[row]);
         basin_record_integer(r, "graph", j->graph_of[row]);
-        if (j->info->target == BASIN_GRAPHS_NODE_CLASSES)
-            basin_record_integer(r, "node", j->node_of[row]);
+        if (nodes) basin_record_integer(r, "node", j->node_of[row]);
         put_outputs(r, j, row);
     }
     basin_record_end(r);

@@ -1,4 +1,7 @@
 /* basin image train, eval, export. */
+#include <sys/stat.h>
+
+#include "base/file.h"
 #include "basin/tasks/metrics.h"
 #include "program/cli.h"
 
@@ -216,20 +219,33 @@ typedef struct export_options {
 
 static const basin_option export_table[] = {
     BASIN_CHOICE(weights, "weights", "f32|bf16", .text = "f32"),
-    BASIN_OPTIONS_END,
+    BASIN_OPTIONS_LAST,
 };
 
 static void close_image(basin_image_model **model) { basin_image_close(*model); }
+
+static void put_export(basin_record *r, const void *context) {
+    const export_options *o = context;
+    struct stat file = {0};
+    (void)stat(o->operand[1], &file);
+    basin_record_fields(r, "file=%s;model=%s;weights=%s", o->operand[1], o->operand[0], o->weights);
+    basin_record_bytes(r, "bytes|size", (int64_t)file.st_size);
+}
 
 static basin_status run_export(void *context, basin_error *error) {
     export_options *o = context;
     BASIN_AT_EXIT(close_image) basin_image_model *model = NULL;
     const char *path = o->operand[1];
+    bool same;
     if (!basin_text_ends(path, ".safetensors"))
         return basin_usage(error, "%s: needs a name that ends in .safetensors", path);
+    BASIN_TRY(basin_file_same(&same, o->operand[0], path, error));
+    if (same) return basin_usage(error, "%s would overwrite itself", path);
     BASIN_TRY(basin_backend_open(&o->compute, &(basin_compute){.threads = 1}, error));
     BASIN_TRY(basin_image_open(&model, o->operand[0], o->compute, error));
-    return basin_image_write(path, model, basin_option_dtype(o->weights), error);
+    BASIN_TRY(basin_image_write(path, model, basin_option_dtype(o->weights), error));
+    if (o->quiet && !o->json) return BASIN_OK;
+    return basin_record_print(o->json, put_export, o, error);
 }
 
 const basin_command basin_command_image_export = {BASIN_COMMAND("image export", export_table),

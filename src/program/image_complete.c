@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/sort.h"
 #include "basin/tasks/models.h"
@@ -30,8 +31,7 @@ static const basin_option table[] = {
     BASIN_INTEGER(limit, "limit", "N", 0, 1e12),
     BASIN_COMPUTE_OPTIONS,
     BASIN_OPTION_SEED,
-    BASIN_OPTION_QUIET,
-    BASIN_OPTIONS_END,
+    BASIN_OPTIONS_LAST,
 };
 
 /* ---- what --mask says: rectangles, a PNG, or a folder of PNGs ---- */
@@ -201,6 +201,8 @@ typedef struct job {
     bool single;                     /* -o names the one file to write */
     bool made;                       /* its folder was not there before */
     basin_error first;               /* why the first of the skipped was */
+    basin_record *record;            /* of --json, a row per picture; or NULL */
+    double began;                    /* the picture, by basin_clock */
 } job;
 
 /* ---- writing ---- */
@@ -229,13 +231,33 @@ static basin_status write_completed(const char *path, const job *j, int64_t i,
     return basin_picture_write_png(path, &done->completed, error);
 }
 
+/* A row of the record: the picture's name, and what follows. */
+static basin_record *put_picture(const job *j, int64_t i) {
+    char name[BASIN_MAX_PICTURE_NAME];
+    basin_record_row(j->record);
+    basin_record_text(j->record, "picture", basin_pictures_name(name, j->pictures, i));
+    return j->record;
+}
+
+static void put_completed(basin_record *r, const char *path,
+                          const basin_image_complete_result *done, double seconds) {
+    basin_record_fields(r, "file=%s;width=%lld;height=%lld;missing=%lld;windows=%lld;seconds=%g",
+                        path, (long long)done->completed.width, (long long)done->completed.height,
+                        (long long)done->missing, (long long)done->windows, seconds);
+    basin_record_numbers(r, "energy", done->energy, done->energies);
+    basin_record_numbers(r, "model_energy", done->model_energy, done->energies);
+}
+
 static basin_status write_result(job *j, int64_t i, const char *name,
                                  const basin_image_complete_result *done, basin_error *error) {
     char path[PATH];
     BASIN_TRY(target(path, j, name, error));
     BASIN_TRY(write_completed(path, j, i, done, error));
     basin_progress_clear();
-    printf("%s\n", path);
+    if (j->record)
+        put_completed(put_picture(j, i), path, done, basin_clock() - j->began);
+    else
+        printf("%s\n", path);
     return BASIN_OK;
 }
 
@@ -270,6 +292,7 @@ static basin_status skip(job *j, int64_t i, basin_status status, basin_error *er
     basin_error why = {0};
     basin_fail(&why, status, "%s%s%s", named ? "" : name, named ? "" : ": ", error->text);
     if (j->skipped++ == 0) j->first = why;
+    if (j->record) basin_record_text(put_picture(j, i), "error", why.text);
     if (basin_pictures_count(j->pictures) > 1) basin_say("basin: skipped: %s", why.text);
     return BASIN_OK;
 }
@@ -277,6 +300,7 @@ static basin_status skip(job *j, int64_t i, basin_status status, basin_error *er
 static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basin_error *error) {
     char name[STEM];
     basin_image_complete_result done = {.size = sizeof done};
+    j->began = basin_clock();
     BASIN_TRY(give_stem(name, &j->stems, j->pictures, i, error));
     basin_status status = basin_pictures_load(picture, j->pictures, i, error);
     if (!status)
@@ -334,6 +358,21 @@ static basin_status complete_all(job *j, basin_error *error) {
     return basin_fail(error, BASIN_BAD_FILE,
                       "none of %lld pictures could be completed; the first: %.300s",
                       (long long)j->skipped, j->first.text);
+}
+
+/* With --json the record is written as work goes on, and closed whatever happens. */
+static basin_status complete_recorded(job *j, const char *model, basin_error *error) {
+    if (!j->o->json) return complete_all(j, error);
+    j->record = basin_record_open(stdout, BASIN_FORM_JSON);
+    if (!j->record) return basin_fail_memory(error, "a result");
+    basin_record_text(j->record, "model", model);
+    basin_record_table(j->record, "pictures", NULL);
+    basin_status status = complete_all(j, error);
+    basin_record_end(j->record);
+    basin_record_fields(j->record, "completed=%lld;skipped=%lld;replaced=%lld", (long long)j->done,
+                        (long long)j->skipped, (long long)j->replaced);
+    basin_status closed = basin_record_close(j->record, status ? NULL : error);
+    return status ? status : closed;
 }
 
 /* ---- the command ---- */
@@ -395,7 +434,7 @@ static basin_status complete(void *context, basin_error *error) {
                                   o->operands - first, BASIN_PICTURES_TEST, error));
     BASIN_TRY(masks_open(&j->masks, o->mask, error));
     BASIN_TRY(open_output(j, error));
-    basin_status status = complete_all(j, error);
+    basin_status status = complete_recorded(j, model ? model : shipped, error);
     if (status && j->made) rmdir(o->output); /* stays where something is in it */
     return status;
 }

@@ -126,6 +126,50 @@ basin_status basin_command_record_add(const char *record, const char *path, basi
     return basin_bundle_write(path, bundle, error);
 }
 
+/* ---- a run that had finished ---- */
+
+static void free_settings(basin_settings **settings) { basin_settings_free(*settings); }
+
+enum { DIFFERENCE = 2 * BASIN_SETTING_VALUE + 100 };
+
+/* Whether a setting that was given has another value in the model, and which: "rate 0.1, not 0.2".
+ * What the data or the run choose (auto, 0) is not compared. */
+static bool differs(char text[DIFFERENCE], const basin_settings *its, const basin_settings *now) {
+    char found[BASIN_SETTING_VALUE], asked[BASIN_SETTING_VALUE];
+    for (const basin_setting_entry *s = now->kind->table; s->is.name; s++) {
+        basin_setting_print(found, sizeof found, its->values, s);
+        basin_setting_print(asked, sizeof asked, now->values, s);
+        if (basin_settings_given(now, s->is.name) && strcmp(found, asked) != 0 &&
+            strcmp(asked, "auto") != 0 && strcmp(asked, "0") != 0) {
+            snprintf(text, DIFFERENCE, "%.60s %s, not %s", s->is.name, found, asked);
+            return true;
+        }
+    }
+    return false;
+}
+
+void basin_command_record_compare(const char *record, const basin_args *args) {
+    BASIN_AT_EXIT(basin_bundle_free_at) basin_bundle *bundle = NULL;
+    BASIN_AT_EXIT(free_settings) basin_settings *its = NULL;
+    const basin_task_settings *kind = args->settings->kind;
+    const char *path = args->training.output;
+    basin_error error;
+    if (basin_model_read(&bundle, path, &error) ||
+        basin_settings_make(&its, kind, "default", &error) ||
+        basin_settings_take(its->values, kind, bundle, &error))
+        return; /* other commands report a model that cannot be read */
+    char difference[DIFFERENCE];
+    const char *was = basin_bundle_meta(bundle, key);
+    const char *before = was ? strstr(was, "\ncommand ") : NULL;
+    const char *now = strstr(record, "\ncommand ");
+    if (differs(difference, its, args->settings))
+        basin_say("basin: note: %s was trained with %s; --restart trains anew", path, difference);
+    else if (before && now && strcmp(before, now) != 0)
+        basin_say("basin: note: %s was trained on other data or with other options; --restart "
+                  "trains anew",
+                  path);
+}
+
 /* ---- training again ---- */
 
 typedef struct comparison {

@@ -33,6 +33,7 @@ static const basin_option table[] = {
     BASIN_INTEGER(connections, "connections", "N", 1, 60000, .initial = 256, .more = true),
     BASIN_REAL(timeout, "timeout", "SECONDS", 0.1, 3600, .initial = 10, .more = true),
     BASIN_INTEGER(cap, "cap", "N", 0, 1e8, .needs = "in-context=off", .more = true),
+    BASIN_OPTION_JSON,
     BASIN_WORK_OPTIONS,
     BASIN_OPTIONS_END,
 };
@@ -61,6 +62,7 @@ static basin_status run(void *context, basin_error *error) {
         .journal = o->journal,
         .log = o->training.log,
         .read_only = o->read_only,
+        .json = o->json,
         .allow_future = o->allow_future,
         .allow_unknown = o->allow_unknown,
         .max_body = (int64_t)(o->max_body * (1 << 20)),

@@ -83,13 +83,17 @@ static basin_status finish(const basin_train_job *job, basin_error *error) {
     if (o->start.print_config) return print_config(o, outcome, error);
     bool written = !outcome->finished_before && !outcome->stopped && o->training.output &&
                    !basin_file_special(o->training.output);
-    if (written && job->record)
-        BASIN_TRY(basin_command_record_add(job->record, o->training.output, error));
+    basin_error why; /* no reason to call a model lost that is there */
+    if (written && job->record && basin_command_record_add(job->record, o->training.output, &why))
+        basin_say("basin: note: the model lacks the command that trained it: %s", why.text);
     if (!outcome->finished_before && (o->json || !outcome->stopped) && !o->no_result)
         BASIN_TRY(basin_record_print(o->json, print, job, error));
     if (!basin_ranks_rank(o->ranks)) basin_note_gamma(o, o->training.output);
-    if (outcome->finished_before)
-        printf("%s: already finished; nothing to resume\n", o->training.output);
+    if (outcome->finished_before) {
+        fprintf(o->json ? stderr : stdout, "%s: already finished; nothing to resume\n",
+                o->training.output);
+        if (job->record) basin_command_record_compare(job->record, o);
+    }
     if (!outcome->stopped) return BASIN_OK;
     basin_say("basin: interrupted at step %lld of %lld; to continue, run the same command with "
               "--resume",
@@ -202,7 +206,7 @@ basin_status basin_splits_run(basin_splits *s, basin_error *error) {
     return s->stopped ? BASIN_REPORTED : BASIN_OK;
 }
 
-basin_spread basin_spread_of(const double *value, int64_t count, double overlap) {
+static basin_spread spread_of(const double *value, int64_t count, double overlap) {
     basin_spread s = {.count = count, .lowest = INFINITY, .highest = -INFINITY};
     for (int64_t i = 0; i < count; i++) {
         s.lowest = fmin(s.lowest, value[i]);
@@ -218,5 +222,5 @@ basin_spread basin_splits_spread(const basin_splits *s, int row, const char *mea
     int64_t found = 0;
     for (int64_t i = first; i < first + count; i++)
         found += s->figure(&s->value[found], s->job, row, measure, i);
-    return basin_spread_of(s->value, found, s->overlap);
+    return spread_of(s->value, found, s->overlap);
 }

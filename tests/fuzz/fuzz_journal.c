@@ -115,11 +115,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
 size_t fuzz_seed(uint8_t out[FUZZ_ROOM], int index) {
     static const char two[] = "R" SERVING_ADDITION "\n{\"undo\":107}\n" SERVING_ADDITION;
+    static const char *const lines[] = {NULL, two, "R3\n[1]"}; /* the last: JSON, but no objects */
     size_t size;
-    if (index > 1) return 0;
-    if (index) {
-        memcpy(out, two, sizeof two - 1);
-        return sizeof two - 1;
+    if (index >= (int)(sizeof lines / sizeof *lines)) return 0;
+    if (lines[index]) {
+        memcpy(out, lines[index], strlen(lines[index]));
+        return strlen(lines[index]);
     }
     uint8_t *framed = frame(&size, (const uint8_t *)two + 1, sizeof two - 2);
     memcpy(out, framed, size);

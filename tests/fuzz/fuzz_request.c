@@ -177,10 +177,11 @@ size_t fuzz_seed(uint8_t out[FUZZ_ROOM], int index) {
         "POST /explain\nContent-Type: application/json; "
         "charset=utf-8\n\n{\"id\":\"d\",\"reasons\":9}",
         "POST /add\nContent-Type: application/json\n\n" SERVING_ADDITION,
+        "POST /add\nContent-Type: application/json\n\n{\"accounts\":[{\"id\":\"new\"}]}",
         "GET /metrics\nHost: scores.example\n\n",
         "GET /health\nOrigin: null\n\n",
     };
-    if (index > 6) return 0;
+    if (index >= (int)(sizeof seed / sizeof *seed)) return 0;
     memcpy(out, seed[index], strlen(seed[index]));
     return strlen(seed[index]);
 }

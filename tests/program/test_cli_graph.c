@@ -47,6 +47,22 @@ static void ends_with(const char *all, const char *rows) {
     }
 }
 
+/* The rows that --json prints have the columns of the CSV, in their order, and its numbers. */
+static void same_as_json(const cJSON *rows, const char *csv) {
+    const char *row = strchr(csv, '\n') + 1;
+    assert_int_equal(cJSON_GetArraySize(rows), lines(row));
+    for (const cJSON *r = rows->child; r; r = r->next, row = strchr(row, '\n') + 1) {
+        const char *head = csv, *at = row;
+        for (const cJSON *cell = r->child; cell; cell = cell->next) {
+            size_t length = strcspn(head, ",\n");
+            assert_true(strlen(cell->string) == length && !strncmp(head, cell->string, length));
+            if (cJSON_IsNumber(cell)) assert_true(strtod(at, NULL) == cell->valuedouble);
+            head += length + 1, at += strcspn(at, ",\n") + 1;
+        }
+        assert_true(head[-1] == '\n');
+    }
+}
+
 /* What the data leave a setting, or a share for validation, no part in is told. */
 TEST_WITH(what_a_set_has_no_use_for_is_noted, folder_new, folder_remove) {
     static const char line[] =
@@ -92,6 +108,9 @@ TEST_WITH(trains_and_uses, folder_new, folder_remove) {
         assert_memory_equal(p->out, head[task], strlen(head[task]));
         if (task != BASIN_GRAPHS_NODE_CLASSES) assert_int_equal(lines(p->out), GRAPHS + 1);
         char *all = strdup(p->out);
+        p = run_ok(state, "graph predict m.safetensors set.safetensors --part all --json");
+        same_as_json(json_at(run_json(p), task == BASIN_GRAPHS_NODE_CLASSES ? "nodes" : "graphs"),
+                     all);
         p = run(state, "graph predict m.safetensors set.safetensors");
         ends_with(all, p->out);
         free(all);
@@ -298,10 +317,6 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
         {"graph train m.csv --target y --edge-dropout 0.1 --reconstruct --all-pairs "
          "--adjacency edges",
          "edge_dropout has no effect with all_pairs on"},
-        {"graph train m.csv --target y --random-pairs 2 --reconstruct --adjacency edges",
-         "random_pairs has no effect with reconstruct on"},
-        {"graph train m.csv --target y --random-draws 2",
-         "random_draws has no effect with random_pairs 0"},
     };
     folder_put(state, "m.csv", table);
     folder_put(state, "i.csv", "smiles,y\nC,1\nCC,1e400\n");
@@ -329,29 +344,6 @@ TEST_WITH(says_what_molecules_have, folder_new, folder_remove) {
     cJSON *ends = cJSON_GetObjectItem(json, "test_interval_95");
     assert_true(cJSON_GetArrayItem(ends, 0)->valuedouble >= 0);
     assert_true(cJSON_GetArrayItem(ends, 1)->valuedouble <= 1);
-}
-
-/* Pairs that are drawn: a model has them wherever it is used; threads change nothing. */
-TEST_WITH(draws_random_pairs, folder_new, folder_remove) {
-    static const char table[] = "smiles,y\nCC,1\nCO,2\nCN,3\nCF,4\nNO,5\nOO,6\n";
-    put_set(state, "set.safetensors", BASIN_GRAPHS_CLASSES, true);
-    run_ok(state, "graph train set.safetensors -o m.safetensors --epochs 2 --random-pairs 2 "
-                  "--random-draws 3 " SMALL);
-    const program *p = run_ok(state, "graph train set.safetensors --epochs 2 --random-pairs 2 "
-                                     "--print-config " SMALL);
-    assert_contains(p->out, "\"random_pairs\":\t2");
-    char *one =
-        strdup(run_ok(state, "graph predict m.safetensors set.safetensors --threads 1")->out);
-    p = run_ok(state, "graph predict m.safetensors set.safetensors --threads 2");
-    assert_string_equal(one, p->out);
-    free(one);
-    assert_error(run(state, "graph train set.safetensors --from m.safetensors --epochs 1 " SMALL),
-                 1, "random_pairs is 0; the model was made with random pairs");
-    folder_put(state, "m.csv", table);
-    p = run_ok(state,
-               "graph train m.csv --target y --values --epochs 1 --random-pairs 2 --members 1 "
-               "--dim 8 --heads 1 --head-dim 4 --memories 8 --blocks 1 --walks 2");
-    assert_contains(p->err, "random_pairs has no effect: ");
 }
 
 /* Chains with and without oxygen: the memory knows them at once, and colours the picture. */
@@ -447,6 +439,13 @@ TEST_WITH(converts_and_draws_molecules, folder_new, folder_remove) {
                  "is not a value");
     folder_put(state, "w.txt", "smiles,y\nCCO,1\nCCN,2\n");
     assert_contains(run_ok(state, "graph eval n.safetensors w.txt")->out, "graph values");
+    folder_put(state, "k.csv", "smiles,.a|b,.a|c\nCCO,1,2\nCCN,2,3\nCC,3,1\nC,4,2\n");
+    run_ok(state, "graph train k.csv --target '.a|b,.a|c' -o k.safetensors --epochs 1 " SMALL);
+    p = run_ok(state, "graph predict k.safetensors k.csv --json -o k.json");
+    assert_string_equal(p->out, "");
+    slurp(drawn, sizeof drawn, folder_path(state, "k.json"));
+    assert_non_null(cJSON_GetObjectItem(json_at(json_read(drawn), "graphs.3"), ".a|c"));
+    assert_contains(run_ok(state, "graph predict k.safetensors k.csv")->out, ",.a|b,.a|c,");
     folder_put(state, "u.smi", "[U] u\n"); /* like no training molecule */
     assert_contains(run_ok(state, "graph predict n.safetensors u.smi")->out, ",0,,");
     folder_put(state, "l.smi", "CCO a\nCCCCCCN b\nC c\n");

@@ -134,8 +134,49 @@ TEST(wrong_input_is_told_in_a_line) {
                  "nothing.safetensors");
 }
 
+/* Trains a model of 2913 floats where the folder `small` is a file system of that many KiB; the
+ * exit code. */
+static int train_on_small_disk(void **state, int size, const char *options) {
+    char words[1000];
+    snprintf(words, sizeof words,
+             "unshare -m sh -c 'mkdir -p small; mount -t tmpfs -o size=%dk none small && exec "
+             "%s image train shapes:32:3:16x16x3 --channels 3 --epochs 2 %s -o small/m.safetensors "
+             "%s'",
+             size, BASIN_PROGRAM, TINY, options);
+    return run_for(state, 300, "", words);
+}
+
+static void assert_said(void **state, const char *wanted) {
+    char text[1000];
+    slurp(text, sizeof text, folder_path(state, ".err"));
+    assert_contains(text, wanted);
+    assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+}
+
+TEST_WITH(a_full_disk_costs_no_training, folder_new, program_teardown) {
+    char log[100];
+    assert_error(run(state, "image train shapes:32 -o /dev/full " TINY), 1,
+                 "/dev/full: cannot write: No space left on device");
+    if (system("unshare -m true 2>/dev/null") != 0) {
+        print_message("no mounts here\n");
+        skip();
+    }
+    folder_put(state, "l.jsonl", "earlier\n");
+    assert_int_equal(train_on_small_disk(state, 8, "--log l.jsonl"), 1);
+    assert_said(state, "m.safetensors: needs 11652 bytes, its file system has 8192 free");
+    slurp(log, sizeof log, folder_path(state, "l.jsonl"));
+    assert_string_equal(log, "earlier\n");
+    /* the weights have space, not what else is in the file; nor a second one, or checkpoint */
+    assert_int_equal(train_on_small_disk(state, 12, ""), 1);
+    assert_said(state, "No space left on device; there is no checkpoint");
+    assert_int_equal(train_on_small_disk(state, 20, ""), 0);
+    assert_said(state, "note: the model lacks the command that trained it: small/m.safetensors");
+    assert_int_equal(train_on_small_disk(state, 64, "--save-every 0"), 1);
+    assert_said(state, "No space left on device; the last checkpoint is kept, and resume");
+}
+
 TEST_WITH(a_killed_run_ends_with_the_same_bytes, folder_new, program_teardown) {
-    survive_pictures(state, 5, 2, 60);
+    survive_pictures(state, 5, 2);
 }
 
 int main(void) { return tests_run(folder_new, program_teardown); }

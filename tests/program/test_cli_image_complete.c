@@ -78,6 +78,32 @@ TEST(folders_are_completed_whole) {
     assert_error(run(state, "image complete m.safetensors in/broken.jpg -o o1"), 1, "broken.jpg");
 }
 
+TEST(what_was_written_is_json_too) {
+    const cJSON *json =
+        run_json(run(state, "image complete m.safetensors in --mask 2,3,6,6 -o o7 --json"));
+    assert_string_equal(json_at(json, "pictures.0.picture")->valuestring, "in/a.png");
+    assert_string_equal(json_at(json, "pictures.0.file")->valuestring, "o7/a.completed.png");
+    assert_true(json_number(json, "pictures.0.width") == 20);
+    assert_true(json_number(json, "pictures.0.height") == 30);
+    assert_true(json_number(json, "pictures.0.missing") == 36);
+    assert_true(json_number(json, "pictures.0.seconds") > 0);
+    assert_contains(json_at(json, "pictures.1.error")->valuestring, "in/broken.jpg");
+    assert_int_equal(cJSON_GetArraySize(json_at(json, "pictures")), 3);
+    assert_true(json_number(json, "completed") == 2 && json_number(json, "skipped") == 1);
+    const program *p = run(state, "image complete m.safetensors in/broken.jpg -o o7 --json");
+    assert_int_equal(p->code, 1);
+    assert_true(json_number(json_read(p->out), "completed") == 0);
+}
+
+/* A picture with enough around its hole to copy from. */
+TEST(energies_of_the_retrieval_are_in_the_json) {
+    const program *p = run(state, "image complete m.safetensors shapes:1:7:96x96x3 --mask "
+                                  "30,30,16,16 -o o8 --json");
+    const cJSON *energy = json_at(run_json(p), "pictures.0.energy");
+    assert_true(cJSON_GetArraySize(energy) > 1);
+    assert_true(cJSON_IsNumber(energy->child));
+}
+
 /* A result that is completed again does not take its own place. */
 TEST(a_result_is_not_its_own_original) {
     put_picture(state, "in2.completed.png", 20, 20, 3);
@@ -190,6 +216,9 @@ TEST(a_model_to_begin_with_is_found) {
                  "models/photos.safetensors: not found in the folder that BASIN_MODELS names");
     const program *p = run_ok(state, "image export m.safetensors models/photos.safetensors "
                                      "--weights bf16");
+    assert_field(p->out, "weights", "bf16");
+    p = run(state, "image export m.safetensors again.safetensors --json -q");
+    assert_true((long)json_number(run_json(p), "bytes") == bytes_of(state, "again.safetensors"));
     p = run(state, "image complete in/a.png --mask 2,3,6,6 -o o6");
     unsetenv("BASIN_MODELS");
     assert_int_equal(p->code, 0);
@@ -202,6 +231,8 @@ TEST(a_model_to_begin_with_is_found) {
     assert_error(run(state, "image complete m.safetensors in --model m.safetensors"), 2,
                  "are given; expected one");
     assert_error(run(state, "image export m.safetensors w.npz"), 2, "ends in .safetensors");
+    assert_error(run(state, "image export m.safetensors ./m.safetensors --weights bf16"), 2,
+                 "would overwrite itself");
 }
 
 int main(void) { return tests_run(scene_open, scene_close); }

@@ -66,6 +66,8 @@ TEST_WITH(other_data_are_refused, folder_new, program_teardown) {
     run_ok(state, "reproduce model.safetensors " FILES "rings -q");
     snprintf(line, sizeof line, "echo >>'%s/rings/rings_A.txt'", (char *)*state);
     assert_int_equal(system(line), 0);
+    const program *p = run_ok(state, "%s rings -q -o model.safetensors --resume", task[1].train);
+    assert_contains(p->err, "model.safetensors was trained on other data");
     assert_error(run(state, "reproduce model.safetensors rings -q"), 1, "rings: found 'data ");
     assert_error(run(state, "reproduce model.safetensors rings rings -q"), 1,
                  "rings: found 'data ");

@@ -528,6 +528,22 @@ def test_access():
     refused(["model.safetensors", "base.basin", "--listen", "127.0.0.1:99999"], "HOST:PORT")
 
 
+def test_json():
+    """Where it listens, as one line of standard output; nothing of it on standard error."""
+    for words in (["--listen", "127.0.0.1:0"], ["--socket", "json.sock"]):
+        p = subprocess.Popen([*BASIN, "serve", "model.safetensors", "base.basin", "--read-only", "--json", "--log", "json.log", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        start = json.loads(p.stdout.readline())
+        family, where = (socket.AF_INET, (start["address"], start["port"])) if "port" in start else (socket.AF_UNIX, start["socket"])
+        with socket.socket(family) as c:
+            c.connect(where)
+            c.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+            health = json.loads(c.makefile().read().partition("\n\n")[2])
+        assert {k: start[k] for k in ("model", "accounts", "edges", "journal", "read_only")}.items() <= health.items(), (start, health)
+        p.send_signal(signal.SIGTERM)
+        out, err = p.communicate(timeout=60)
+        assert p.returncode == 0 and out == "" and err == "basin: stopping\n", (out, err)
+
+
 def test_slow_clients():
     """Clients that send a byte now and then neither keep others out nor stay."""
     s = Server("--connections", "100", "--timeout", "3", "--read-only", "--host", "scores.example,other.example")
@@ -653,7 +669,7 @@ def main():
         s.stop()
         lines = [json.loads(x) for x in open("log.jsonl")]
         assert len(lines) > 40 and all(x["model"] or x["status"] >= 400 for x in lines) and count >= 2
-        for test in (test_kill, test_numbers, test_refused_by_a_model, test_damage, test_door, test_full_disk, test_reload, test_labels, test_access, test_slow_clients):
+        for test in (test_kill, test_numbers, test_refused_by_a_model, test_damage, test_door, test_full_disk, test_reload, test_labels, test_json, test_access, test_slow_clients):
             test()
             print(test.__name__, "ok", flush=True)
 

@@ -68,8 +68,8 @@ struct basin_connection {
     atomic_bool closed; /* by us */
     bool waiting;       /* for a head, so that it may be closed; for the first one: */
     bool fresh;
-    bool crowded; /* more than --connections have requests: for /health */
-    double since; /* when that began, or a body, or an answer */
+    bool crowded;         /* more than --connections have requests: for /health */
+    _Atomic double since; /* when that began, or a body, or an answer */
     char local[INET6_ADDRSTRLEN];
 };
 
@@ -104,7 +104,8 @@ static char *take_text(basin_connection *c) {
     r->answer.file = NULL;
     if (!text) r->status = 503;
     r->answered = true;
-    r->done = c->since = basin_clock();
+    r->done = basin_clock();
+    c->since = r->done;
     return text;
 }
 static const char fallback[] = "{\"error\":\"out of memory\",\"status\":503}\n";
@@ -484,8 +485,8 @@ static basin_status listen_tcp(int *fd, const basin_server *s, basin_error *erro
     bool bracket = where[0] == '[' && colon > where && colon[-1] == ']';
     size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
     if (colon == where || !digits || colon[1 + digits] || strtol(colon + 1, NULL, 10) > 65535)
-        return basin_fail(error, BASIN_BAD_VALUE, "listen %s: needs HOST:PORT, the port a number",
-                          where);
+        return basin_fail(error, BASIN_BAD_VALUE,
+                          "listen %s: needs HOST:PORT, a port of at most 65535", where);
     snprintf(host, sizeof host, "%.*s", (int)(colon - where) - 2 * bracket, where + bracket);
     int problem = getaddrinfo(host, colon + 1, &hints, &found), on = 1;
     if (problem)
@@ -581,13 +582,34 @@ static void attend(basin_server *s, pthread_t taker) {
     await(&s->meters.connections, INFINITY);
 }
 
+/* As one JSON object on standard output; `port` is "" for a Unix socket. */
+static void announce_json(basin_server *s, const char *host, const char *port) {
+    basin_nodes_live_counts counts = basin_server_look(s, NULL);
+    basin_json json = basin_json_begin_line(stdout);
+    basin_json_text(&json, *port ? "address" : "socket", *port ? host : s->o->socket);
+    if (*port) basin_json_integer(&json, "port", strtol(port, NULL, 10));
+    basin_json_text(&json, "model", s->now->id);
+    basin_json_integer(&json, "accounts", counts.nodes);
+    basin_json_integer(&json, "edges", counts.edges);
+    basin_json_text(&json, "journal_file", s->journal->path);
+    basin_json_integer(&json, "journal", s->journal->records);
+    basin_json_boolean(&json, "read_only", s->o->read_only);
+    basin_json_end(&json);
+    fflush(stdout);
+}
+
 static void announce(basin_server *s) {
     struct sockaddr_storage address;
     socklen_t size = sizeof address;
-    char port[16] = "";
+    char host[INET6_ADDRSTRLEN] = "", port[16] = "";
     const char *where = s->o->socket ? s->o->socket : s->o->listen;
     if (!s->o->socket && !getsockname(s->socket, (struct sockaddr *)&address, &size))
-        getnameinfo((struct sockaddr *)&address, size, NULL, 0, port, sizeof port, NI_NUMERICSERV);
+        getnameinfo((struct sockaddr *)&address, size, host, sizeof host, port, sizeof port,
+                    NI_NUMERICHOST | NI_NUMERICSERV);
+    if (s->o->json) {
+        announce_json(s, host, port);
+        return;
+    }
     s->o->say("basin: serving on %s%.*s%s: model %s, %lld accounts, %lld additions in %s%s",
               *port ? "http://" : "",
               (int)(*port ? strrchr(where, ':') + 1 - where : (ptrdiff_t)strlen(where)), where,

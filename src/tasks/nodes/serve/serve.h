@@ -14,6 +14,7 @@ typedef struct basin_serving {
     const char *host;                  /* further names of this server, by commas, or NULL */
     const char *token, *journal, *log; /* files; NULL: no token, BASE.journal, standard output */
     bool read_only, allow_future, allow_unknown; /* dates, kinds of additions */
+    bool json; /* where it listens: an object on standard output, not a line that is said */
     int64_t max_body, max_ids, connections, threads, cap;
     double timeout; /* seconds */
     size_t memory;  /* bytes; 0: the library's choice */
