@@ -2,6 +2,6 @@
  */
 #include "program/kill.h"
 
-TEST(ten_kills) { survive_pictures(state, 60, 10, 200); }
+TEST(ten_kills) { survive_pictures(state, 60, 10); }
 
 int main(void) { return tests_run(folder_new, program_teardown); }

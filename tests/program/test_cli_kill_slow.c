@@ -6,9 +6,9 @@ TEST_WITH(killed_while_sampling, make_table, program_teardown) {
                   ANOMALY
                   "--epochs 80 --hops 0 --scaling standard --sampling neighbours --fraction "
                   "0.5 --batch 64",
-                  2, 100, 2);
+                  2, 2);
 }
 
 TEST_WITH(killed_without_validation, world_folder, program_teardown) {
-    survive_kills(state, GRAPH "--batch 4 --epochs 200 --validation 0", 3, 120, 1);
+    survive_kills(state, GRAPH "--batch 4 --epochs 200 --validation 0", 3, 1);
 }
