@@ -4,18 +4,18 @@
 #include "program/kill_work.h"
 
 TEST_WITH(killed_on_the_full_graph, make_table, program_teardown) {
-    survive_kills(state, ANOMALY FEW_TREES "--epochs 45 --hops 1 --scaling quantile", 3, 2);
+    survive_kills(state, ANOMALY FEW_TREES "--epochs 24 --hops 1 --scaling quantile", 3, 2);
 }
 
 /* What validation chose before the kill is in the checkpoint, not chosen anew. */
 TEST_WITH(killed_after_choosing, make_table, program_teardown) {
-    survive_kills(state, ANOMALY FEW_TREES "--epochs 100", 2, 2);
+    survive_kills(state, ANOMALY FEW_TREES "--epochs 40", 2, 2);
 }
 
 /* ---- graphs ---- */
 
 TEST_WITH(killed_again_and_again, world_folder, program_teardown) {
-    survive_kills(state, GRAPH "--batch 4 --epochs 200", 3, 1);
+    survive_kills(state, GRAPH "--batch 4 --epochs 100", 3, 1);
 }
 
 /* A write that a kill cut short leaves a file aside, which the next run removes. */
