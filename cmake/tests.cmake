@@ -94,7 +94,7 @@ if(TARGET PkgConfig::CMOCKA)
             PkgConfig::ARCHIVE
             $<TARGET_NAME_IF_EXISTS:basin_test_support>)
         target_compile_definitions(${name} PRIVATE BASIN_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}"
-            $<$<BOOL:${BASIN_COVERAGE}>:BASIN_COVERAGE>)
+            $<$<BOOL:${BASIN_COVERAGE}>:BASIN_COVERAGE> $<$<CONFIG:Release>:BASIN_RELEASE>)
         # In these the n-th allocation fails (tests/support/alloc_fail.h).
         if(name MATCHES "_alloc$")
             foreach(function malloc calloc realloc aligned_alloc free)

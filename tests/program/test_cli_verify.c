@@ -34,9 +34,9 @@ TEST(passes_zoo) {
 
 TEST(passes_in_double) { passes(state, "--dtype f64", "F64"); }
 /* block_wide amplifies roundings, so that its error in float is luck: JAX errs by 6e-5 to 2.4e-3
- * when x0 moves by one rounding, a quarter of the time by more than 1e-3 (docs/platforms.md). On
- * x86-64 the luck is known and good. */
-#if defined(__x86_64__)
+ * when x0 moves by one rounding, a quarter of the time by more than 1e-3 (docs/platforms.md). At
+ * -O3 on x86-64 the luck is known and good; at -O2 the AVX2 kernels err by 1.4e-3. */
+#if defined(__x86_64__) && defined(BASIN_RELEASE)
 #define WIDE_TOLERANCE "1e-3"
 #else
 #define WIDE_TOLERANCE "3e-3"
