@@ -71,7 +71,7 @@ static void remove_files(void) {
 static void open_server(world *w) {
     basin_error error;
     if (w->server) {
-        basin_server_close(w->server);
+        basin_server_close(w->server, true);
         free(w->server);
         close(w->fd);
     }

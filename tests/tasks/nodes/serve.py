@@ -308,6 +308,22 @@ def test_kill():
     s.stop()
 
 
+def test_failed_start():
+    """A server that does not start leaves no journal but one that was there, or that another one has."""
+    words = ["base.basin", "--journal", "start.journal", "--listen", "127.0.0.1:0"]
+    refused(["accounts.csv", *words], "accounts.csv")
+    assert not os.path.exists("start.journal")
+    s = Server(*words[1:])
+    refused(["model.safetensors", *words], "another process")
+    assert s.ask("POST", "/add", {"edges": [edge("A1", "A2")]})[1]["journal"] == 1
+    s.stop()
+    os.remove("start.journal")
+    Server(*words[1:]).stop()
+    size = os.path.getsize("start.journal")
+    refused(["accounts.csv", *words], "accounts.csv")
+    assert os.path.getsize("start.journal") == size
+
+
 def write(name, *rows):
     with open(name, "w") as f:
         f.write("\n".join(rows) + "\n")
@@ -678,7 +694,7 @@ def main():
         s.stop()
         lines = [json.loads(x) for x in open("log.jsonl")]
         assert len(lines) > 40 and all(x["model"] or x["status"] >= 400 for x in lines) and count >= 2
-        for test in (test_kill, test_numbers, test_refused_by_a_model, test_damage, test_door, test_full_disk, test_reload, test_labels, test_json, test_access, test_slow_clients):
+        for test in (test_failed_start, test_kill, test_numbers, test_refused_by_a_model, test_damage, test_door, test_full_disk, test_reload, test_labels, test_json, test_access, test_slow_clients):
             test()
             print(test.__name__, "ok", flush=True)
 

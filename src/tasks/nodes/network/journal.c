@@ -245,12 +245,23 @@ static basin_status mend(basin_journal *j, int64_t size, basin_error *error) {
     return BASIN_OK;
 }
 
+/* What is written to a file that has no name any more would be lost. It has at least `bytes`. */
+static basin_status watch(const basin_journal *j, int64_t bytes, basin_error *error) {
+    struct stat open_one, named;
+    if (!fstat(j->fd, &open_one) && !stat(j->path, &named) && open_one.st_ino == named.st_ino &&
+        open_one.st_dev == named.st_dev && open_one.st_size >= bytes)
+        return BASIN_OK;
+    return basin_fail(error, BASIN_IO,
+                      "%s: was moved, removed or cut; nothing is added until it is back", j->path);
+}
+
 static basin_status take_in(basin_journal *j, const char *digest, bool fixed, basin_error *error) {
     struct stat status;
     bool only_listed = fixed && !digest;
     if (!only_listed && flock(j->fd, (fixed ? LOCK_SH : LOCK_EX) | LOCK_NB) && errno == EWOULDBLOCK)
         return basin_fail(error, BASIN_IO,
                           "%s: another process, a server of this base, has it open", j->path);
+    if (!only_listed) BASIN_TRY(watch(j, 0, error));
     if (fstat(j->fd, &status)) return basin_fail_errno(j->path, "read", error);
     size_t size = (size_t)status.st_size;
     if (!size) return fixed || !digest ? BASIN_OK : begin(j, digest, error);
@@ -274,7 +285,9 @@ basin_status basin_journal_open(basin_journal **journal, const char *path, const
     *journal = NULL;
     BASIN_TRY(BASIN_NEW(&j, 1, "a journal", error));
     int flags = (fixed ? O_RDONLY : O_RDWR) | (!fixed && digest ? O_CREAT : 0) | O_CLOEXEC;
-    j->fd = open(path, flags, 0600);
+    j->fd = flags & O_CREAT ? open(path, flags | O_EXCL, 0600) : -1;
+    j->made = j->fd >= 0;
+    if (!j->made) j->fd = open(path, flags, 0600);
     bool absent = j->fd < 0 && fixed && digest && errno == ENOENT;
     j->path = strdup(path);
     if (!j->path)
@@ -284,7 +297,7 @@ basin_status basin_journal_open(basin_journal **journal, const char *path, const
     else if (!absent)
         status = take_in(j, digest, fixed, error);
     if (status)
-        basin_journal_close(j);
+        basin_journal_abandon(j);
     else
         *journal = j;
     return status;
@@ -294,6 +307,15 @@ void basin_journal_close(basin_journal *journal) {
     if (!journal) return;
     if (journal->fd >= 0) close(journal->fd);
     BASIN_FREE(journal->path, journal->undone, journal);
+}
+
+/* Whoever opened the file before it is removed finds, under the lock, that its name has gone. */
+void basin_journal_abandon(basin_journal *j) {
+    basin_error error;
+    if (j && j->made && j->path && !j->records && !flock(j->fd, LOCK_EX | LOCK_NB) &&
+        !watch(j, 0, &error))
+        unlink(j->path);
+    basin_journal_close(j);
 }
 
 /* ---- reading and writing ---- */
@@ -320,16 +342,6 @@ static basin_status replay_entry(void *context, const basin_journal_entry *e, ba
 basin_status basin_journal_replay(const basin_journal *j, int64_t from, int64_t to,
                                   basin_journal_apply *apply, void *context, basin_error *error) {
     return basin_journal_each(j, from, to, replay_entry, &(replay){j, apply, context}, error);
-}
-
-/* What is written to a file that has no name any more would be lost. It has at least `bytes`. */
-static basin_status watch(const basin_journal *j, int64_t bytes, basin_error *error) {
-    struct stat open_one, named;
-    if (!fstat(j->fd, &open_one) && !stat(j->path, &named) && open_one.st_ino == named.st_ino &&
-        open_one.st_dev == named.st_dev && open_one.st_size >= bytes)
-        return BASIN_OK;
-    return basin_fail(error, BASIN_IO,
-                      "%s: was moved, removed or cut; nothing is added until it is back", j->path);
 }
 
 basin_status basin_journal_append(basin_journal *j, const cJSON *addition, basin_error *error) {

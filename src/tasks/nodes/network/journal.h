@@ -56,6 +56,7 @@ void basin_additions_free(basin_additions *additions);
 typedef struct basin_journal {
     char *path;
     int fd;             /* -1: there is none */
+    bool made;          /* by opening it */
     atomic_bool broken; /* what is on the disk is not known; nothing is appended any more */
     int64_t records;    /* additions that were not taken back */
     int64_t bytes;      /* where the next record begins */
@@ -73,6 +74,9 @@ typedef struct basin_journal {
 basin_status basin_journal_open(basin_journal **journal, const char *path, const char *digest,
                                 bool fixed, basin_error *error);
 void basin_journal_close(basin_journal *journal);
+/* Closes it where its server does not start: a file that opening made, and to which nothing was
+ * added, is removed. */
+void basin_journal_abandon(basin_journal *journal);
 
 typedef enum basin_entry_kind {
     BASIN_ENTRY_ADDITION,

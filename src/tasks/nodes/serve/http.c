@@ -645,7 +645,7 @@ basin_status basin_serve(const basin_serving *o, basin_error *error) {
     if (!status) {
         status = basin_server_open(s, error);
         if (!status) status = run(s, error);
-        basin_server_close(s);
+        basin_server_close(s, !status);
     }
     if (o->socket && bound) unlink(o->socket);
     if (s->log >= 0) close(s->log);

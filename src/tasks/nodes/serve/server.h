@@ -132,7 +132,7 @@ basin_route basin_route_find(const char *path); /* OTHER: none */
 /* state.c. When basin_server_add returns, the addition is on the disk; its errors are BASIN_IO or
  * BASIN_NO_MEMORY where the request is not at fault, BASIN_BAD_VALUE for values. */
 basin_status basin_server_open(basin_server *server, basin_error *error);
-void basin_server_close(basin_server *server);
+void basin_server_close(basin_server *server, bool served);
 basin_status basin_server_add(int64_t added[3] /* accounts, updated, edges */, basin_request *r,
                               cJSON *tree, basin_error *error);
 basin_status basin_server_reload(basin_server *server, basin_error *error);

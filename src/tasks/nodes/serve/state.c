@@ -276,8 +276,8 @@ basin_status basin_server_open(basin_server *s, basin_error *error) {
     return BASIN_OK;
 }
 
-void basin_server_close(basin_server *s) {
-    basin_journal_close(s->journal);
+void basin_server_close(basin_server *s, bool served) {
+    (served ? basin_journal_close : basin_journal_abandon)(s->journal);
     generation_free(s->now);
     basin_schema_free(s->schema);
 }
