@@ -156,6 +156,7 @@ static basin_status masks_set(basin_image_complete_options *how, mask_set *masks
 /* ---- names of results: the pictures' own, without folders and endings, no two alike ---- */
 
 enum { STEM = 400 };
+static const char ending[] = ".completed.png";
 
 /* The end of a file's name: its last ending, of a numbered picture of a set all of them. */
 static size_t stem_length(const char *last, const char *number) {
@@ -170,9 +171,9 @@ static size_t stem_length(const char *last, const char *number) {
 
 /* The name of picture i: "cat" of "photos/cat.jpg", "t10k-images-17" of "t10k-images.gz[17]". A
  * second "cat" is "cat-2". */
-static basin_status give_stem(char name[STEM], basin_dictionary *given,
-                              const basin_pictures *pictures, int64_t i, basin_error *error) {
-    char text[BASIN_MAX_PICTURE_NAME], plain[STEM - 16];
+static basin_status give_stem(basin_dictionary *given, const basin_pictures *pictures, int64_t i,
+                              basin_error *error) {
+    char text[BASIN_MAX_PICTURE_NAME], plain[STEM - 16], name[STEM];
     const char *full = basin_pictures_name(text, pictures, i), *slash = strrchr(full, '/');
     const char *last = slash ? slash + 1 : full, *number = strrchr(last, '[');
     int32_t place;
@@ -193,16 +194,17 @@ typedef struct job {
     basin_pictures *pictures;
     basin_image_complete_options how;
     mask_set masks;
-    basin_dictionary stems; /* names that were given */
+    basin_dictionary stems; /* the name of each picture */
     basin_progress progress;
     basin_watch watch;
-    int64_t at, count;               /* the picture that is completed, of how many */
-    int64_t done, skipped, replaced; /* pictures; files that were there before */
-    bool single;                     /* -o names the one file to write */
-    bool made;                       /* its folder was not there before */
-    basin_error first;               /* why the first of the skipped was */
-    basin_record *record;            /* of --json, a row per picture; or NULL */
-    double began;                    /* the picture, by basin_clock */
+    int64_t at, count;              /* the picture that is completed, of how many */
+    int64_t done, skipped, results; /* pictures; results of an earlier run are left out */
+    int64_t replaced;               /* files that were there before */
+    bool single;                    /* -o names the one file to write */
+    bool made;                      /* its folder was not there before */
+    basin_error first;              /* why the first of the skipped was */
+    basin_record *record;           /* of --json, a row per picture; or NULL */
+    double began;                   /* the picture, by basin_clock */
 } job;
 
 /* ---- writing ---- */
@@ -213,7 +215,7 @@ static basin_status target(char path[PATH], job *j, const char *name, basin_erro
     if (j->single)
         snprintf(path, PATH, "%s", j->o->output);
     else
-        snprintf(path, PATH, "%s/%s.completed.png", j->o->output, name);
+        snprintf(path, PATH, "%s/%s%s", j->o->output, name, ending);
     j->replaced += access(path, F_OK) == 0;
     return basin_writer_sweep(path, error);
 }
@@ -239,25 +241,19 @@ static basin_record *put_picture(const job *j, int64_t i) {
     return j->record;
 }
 
-static void put_completed(basin_record *r, const char *path,
-                          const basin_image_complete_result *done, double seconds) {
-    basin_record_fields(r, "file=%s;width=%lld;height=%lld;missing=%lld;windows=%lld;seconds=%g",
-                        path, (long long)done->completed.width, (long long)done->completed.height,
-                        (long long)done->missing, (long long)done->windows, seconds);
-    basin_record_numbers(r, "energy", done->energy, done->energies);
-    basin_record_numbers(r, "model_energy", done->model_energy, done->energies);
-}
-
 static basin_status write_result(job *j, int64_t i, const char *name,
                                  const basin_image_complete_result *done, basin_error *error) {
     char path[PATH];
     BASIN_TRY(target(path, j, name, error));
     BASIN_TRY(write_completed(path, j, i, done, error));
     basin_progress_clear();
-    if (j->record)
-        put_completed(put_picture(j, i), path, done, basin_clock() - j->began);
-    else
-        printf("%s\n", path);
+    if (!j->record) return printf("%s\n", path), BASIN_OK;
+    basin_record_fields(
+        put_picture(j, i), "file=%s;width=%lld;height=%lld;missing=%lld;windows=%lld;seconds=%g",
+        path, (long long)done->completed.width, (long long)done->completed.height,
+        (long long)done->missing, (long long)done->windows, basin_clock() - j->began);
+    basin_record_numbers(j->record, "energy", done->energy, done->energies);
+    basin_record_numbers(j->record, "model_energy", done->model_energy, done->energies);
     return BASIN_OK;
 }
 
@@ -298,10 +294,9 @@ static basin_status skip(job *j, int64_t i, basin_status status, basin_error *er
 }
 
 static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basin_error *error) {
-    char name[STEM];
+    const char *name = j->stems.names.text + j->stems.names.at[i];
     basin_image_complete_result done = {.size = sizeof done};
     j->began = basin_clock();
-    BASIN_TRY(give_stem(name, &j->stems, j->pictures, i, error));
     basin_status status = basin_pictures_load(picture, j->pictures, i, error);
     if (!status)
         status = masks_set(&j->how, &j->masks, name, j->pictures, i, j->o->max_hidden, error);
@@ -315,9 +310,25 @@ static basin_status complete_one(job *j, basin_picture *picture, int64_t i, basi
     return status;
 }
 
+/* Whether this run writes over picture i: it is the result of another one. A file that is named is
+ * completed in any case. */
+static bool is_result(const job *j, int64_t i) {
+    char text[BASIN_MAX_PICTURE_NAME], written[PATH];
+    const char *path = basin_pictures_name(text, j->pictures, i), *slash = strrchr(path, '/');
+    const char *last = slash ? slash + 1 : path;
+    bool same = false;
+    basin_error error;
+    if (j->single || !basin_text_ends(path, ending)) return false;
+    for (int k = 0; k < j->o->operands; k++)
+        if (!strcmp(path, j->o->operand[k])) return false;
+    snprintf(written, PATH, "%s/%s", j->o->output, last);
+    if (basin_file_same(&same, path, written, &error) || !same) return false;
+    snprintf(written, PATH, "%.*s", (int)(strlen(last) - strlen(ending)), last);
+    return basin_dictionary_find(&j->stems, written) >= 0;
+}
+
 static void note_end(const job *j) {
-    if (j->o->quiet) return;
-    if (j->skipped && j->done)
+    if (j->skipped && j->done && !j->o->quiet)
         basin_say("basin: %lld picture%s completed, %lld skipped", (long long)j->done,
                   j->done == 1 ? "" : "s", (long long)j->skipped);
     if (j->replaced)
@@ -340,16 +351,21 @@ static void show(void *context, const basin_progress_report *news) {
 static void note(void *context, const char *line) { basin_note(((job *)context)->o, "%s", line); }
 
 static basin_status complete_all(job *j, basin_error *error) {
-    int64_t count = basin_pictures_count(j->pictures);
-    if (j->o->limit && count > j->o->limit) count = j->o->limit;
-    j->count = count;
+    int64_t all = basin_pictures_count(j->pictures);
+    for (int64_t i = 0; i < all; i++) BASIN_TRY(give_stem(&j->stems, j->pictures, i, error));
+    for (int64_t i = 0; i < all; i++) j->results += is_result(j, i);
+    if (j->results)
+        basin_note(j->o, "%s: %lld picture%s left out: results of an earlier run", j->o->output,
+                   (long long)j->results, j->results == 1 ? "" : "s");
+    j->count = all - j->results;
+    if (j->o->limit && j->count > j->o->limit) j->count = j->o->limit;
     j->watch = (basin_watch){.show = show, .note = note, .context = j};
     j->how.watch = &j->watch;
     BASIN_AT_EXIT(basin_picture_free) basin_picture picture = {0};
     basin_status status = BASIN_OK;
-    j->progress = basin_progress_begin("completing", PARTS * count, j->o->quiet);
-    for (j->at = 0; j->at < count && !status; j->at++)
-        status = complete_one(j, &picture, j->at, error);
+    j->progress = basin_progress_begin("completing", PARTS * j->count, j->o->quiet);
+    for (int64_t i = 0; j->at < j->count && !status; i++)
+        if (!is_result(j, i)) status = complete_one(j, &picture, i, error), j->at++;
     basin_progress_end(&j->progress);
     if (status) return status;
     note_end(j);
@@ -369,8 +385,9 @@ static basin_status complete_recorded(job *j, const char *model, basin_error *er
     basin_record_table(j->record, "pictures", NULL);
     basin_status status = complete_all(j, error);
     basin_record_end(j->record);
-    basin_record_fields(j->record, "completed=%lld;skipped=%lld;replaced=%lld", (long long)j->done,
-                        (long long)j->skipped, (long long)j->replaced);
+    basin_record_fields(j->record, "completed=%lld;skipped=%lld;replaced=%lld;left_out=%lld",
+                        (long long)j->done, (long long)j->skipped, (long long)j->replaced,
+                        (long long)j->results);
     basin_status closed = basin_record_close(j->record, status ? NULL : error);
     return status ? status : closed;
 }

@@ -111,6 +111,27 @@ TEST(a_result_is_not_its_own_original) {
     assert_true(exists(state, "in2.completed.completed.png"));
 }
 
+TEST(results_of_an_earlier_run_are_left_out) {
+    const char *again = "image complete m.safetensors twice --mask 2,3,6,6 -o twice";
+    make_folder(state, "twice");
+    make_folder(state, "twice/more");
+    put_picture(state, "twice/a.png", 20, 20, 3);
+    put_picture(state, "twice/more/a.png", 20, 20, 3);
+    put_picture(state, "twice/own.completed.png", 20, 20, 3); /* of no picture there */
+    assert_null(strstr(run_ok(state, again)->err, "left out"));
+    const program *p = run_ok(state, again);
+    assert_contains(p->err, "twice: 3 pictures left out: results of an earlier run");
+    assert_string_equal(p->out, "twice/a.completed.png\ntwice/a-2.completed.png\n"
+                                "twice/own.completed.completed.png\n");
+    const cJSON *json = run_json(
+        run(state, "image complete m.safetensors twice --mask 2,3,6,6 --limit 1 -o twice --json"));
+    assert_true(json_number(json, "left_out") == 3);
+    assert_string_equal(json_at(json, "pictures.0.picture")->valuestring, "twice/a.png");
+    p = run_ok(state, "image complete m.safetensors twice/a.png twice/a.completed.png --mask "
+                      "2,3,6,6 -o twice");
+    assert_contains(p->out, "twice/a.completed.completed.png");
+}
+
 TEST(masks_are_files_or_folders_of_them) {
     make_folder(state, "masks");
     put_mask(state, "masks/a.png", 30, 20, 0);
