@@ -549,8 +549,8 @@ static void put_runs(basin_record *r, const eval *b, int model) {
         if (f->validation.measures) basin_record_percent(r, "validation", &f->validation);
         basin_record_percent(r, "test", &f->test);
         if (!b->classes) basin_record_number(r, "threshold", "%g", f->threshold);
-        basin_record_fields(r, "best_epoch=%lld;seconds=%g;cpu_seconds=%g", (long long)f->epoch,
-                            f->seconds, f->cpu);
+        if (f->epoch) basin_record_integer(r, "best_epoch", f->epoch);
+        basin_record_fields(r, "seconds=%g;cpu_seconds=%g", f->seconds, f->cpu);
         if (!b->classes && !b->context && model == DETECTOR)
             basin_record_reliability(r, &f->reliability, NULL);
     }

@@ -33,7 +33,7 @@ static void put_validation(basin_record *r, const basin_score *best) {
 
 #define F(member, ...) BASIN_FIELD(basin_training_result, member, __VA_ARGS__)
 static const basin_field outcome_fields[] = {F(epochs, "epochs"),
-                                             F(best_epoch, "best_epoch"),
+                                             F(best_epoch, "?best_epoch"),
                                              F(steps, ".steps"),
                                              F(steps_planned, ".steps_planned"),
                                              F(loss, "loss", "%.4f"),
@@ -55,7 +55,7 @@ static void print(basin_record *r, const void *context) {
                         "%.0f", basin_clock() - job->began);
     basin_record_struct(r, outcome_fields, o);
     if (job->task->print) job->task->print(r, job);
-    if (job->task->validates) put_validation(r, &o->best);
+    if (job->task->validates && o->best.measures) put_validation(r, &o->best);
     if (!o->steps) basin_record_note(r, "not trained: epochs is 0");
 }
 

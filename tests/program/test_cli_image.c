@@ -91,6 +91,14 @@ TEST_WITH(settings_come_from_the_model_to_begin_with, folder_new, program_teardo
                  "m.safetensors: its dim is 16, requested is 24");
 }
 
+TEST_WITH(a_run_that_nothing_validates_has_no_best_epoch, folder_new, program_teardown) {
+    const program *p =
+        run(state, "image train shapes:32:3:16x16x3 " TINY " --channels 3 --epochs 1 -o m --json");
+    assert_true(json_number(run_json(p), "epochs") == 1);
+    assert_null(strstr(p->out, "best_epoch"));
+    assert_null(strstr(p->out, "validation"));
+}
+
 TEST(presets_are_overridden_by_flags) {
     const program *p = run(state, "image train --alpha 0.5 --preset paper-imagenet --print-config");
     cJSON *json = run_json(p);
