@@ -219,6 +219,12 @@ static bool is_there(const basin_tables *j, const char *name, bool edges, bool n
 /* A table, or where it is NULL all of them, lack a column; says which one may be meant. */
 static basin_status fail_absent(basin_tables *j, const basin_table_file *table, const char *name,
                                 const char *what) {
+    const char *path = (table ? table : j->table)->source->path;
+    if (is_dropped(j, name) && is_there(j, name, true, true))
+        return basin_fail(j->error, BASIN_BAD_VALUE,
+                          "%s: the option drop leaves out column '%s' %s; remove it from drop%s",
+                          path, name, what,
+                          which_has(j, ", or use a detector trained without it", ""));
     basin_near near = basin_near_begin(name);
     basin_list list = {0};
     for (int t = 0; t < j->tables; t++)
@@ -227,8 +233,7 @@ static basin_status fail_absent(basin_tables *j, const basin_table_file *table, 
             basin_list_add(&list, other);
             if (strcasecmp(other, name) != 0) basin_near_see(&near, other);
         }
-    return basin_fail(j->error, BASIN_BAD_VALUE, "%s: no column '%s' %s; %s%s%s",
-                      (table ? table : j->table)->source->path, name, what,
+    return basin_fail(j->error, BASIN_BAD_VALUE, "%s: no column '%s' %s; %s%s%s", path, name, what,
                       near.name ? "did you mean '" : "there are ",
                       near.name ? near.name : list.text, near.name ? "'?" : "");
 }
@@ -350,10 +355,6 @@ static basin_status know_facts(basin_tables *j) {
                               j->first->source->path, j->t->time, name);
         if (!basin_column_is_feature(known->column[i].type)) continue;
         const basin_table_file *table = lacking(j, name);
-        if (table && is_dropped(j, name))
-            return basin_fail(j->error, BASIN_BAD_VALUE, "%s: column '%s' is dropped; %s",
-                              table->source->path, name,
-                              which_has(j, "the detector was trained with it", "the base has it"));
         if (table)
             return fail_absent(j, table, name,
                                which_has(j, "of edges, with which the detector was trained",

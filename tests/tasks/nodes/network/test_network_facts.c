@@ -250,7 +250,7 @@ TEST(schemas_match_them) {
     basin_network_options dropping = {.table = &(basin_table_options){.drop = "amount"},
                                       .schema = n->schema};
     assert_failure(open_tables(&again, state, accounts, moved, &dropping, &failure),
-                   BASIN_BAD_VALUE, "column 'amount' is dropped; the detector was trained");
+                   BASIN_BAD_VALUE, "drop leaves out column 'amount' of edges, with which");
     basin_network_options otherwise = {.table = &(basin_table_options){.time = "amount"},
                                        .schema = n->schema};
     assert_failure(open_tables(&again, state, accounts, moved, &otherwise, &failure),
