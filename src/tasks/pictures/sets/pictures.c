@@ -118,7 +118,7 @@ static basin_status add_file(basin_pictures *pictures, const char *path, const c
     if ((head[0] == 0xff && head[1] == 0xd8) || !memcmp(head, "\x89PNG", 4) ||
         !memcmp(head, "RIFF", 4)) {
         BASIN_TRY(basin_shelf_add(shelf, base, NULL, 0, false, error));
-        shelf->name[slash ? slash - shelf->name : 0] = '\0';
+        shelf->name[slash ? slash - shelf->name + (slash == shelf->name) : 0] = '\0';
         return BASIN_OK;
     }
     if ((head[0] == 0 && head[1] == 0 && head[2] != 0 && head[3] >= 1 && head[3] <= 4) ||
