@@ -212,10 +212,10 @@ basin_status basin_safetensors_parse(basin_bundle **bundle, const void *data, si
     for (int i = 0; i < LENGTH_BYTES; i++) length |= (uint64_t)bytes[i] << 8 * i;
     size -= LENGTH_BYTES;
     if (length > HEADER_MAX)
-        return basin_fail(
-            error, BASIN_BAD_FILE,
-            "%s: not a safetensors file: a header of %llu bytes, at most %d are allowed", path,
-            (unsigned long long)length, HEADER_MAX);
+        return basin_fail(error, BASIN_BAD_FILE,
+                          "%s: is not a safetensors file: its first %d bytes are not the length "
+                          "of a header, at most %d",
+                          path, LENGTH_BYTES, HEADER_MAX);
     if (length > size)
         return basin_fail(error, BASIN_BAD_FILE,
                           "%s: cut short: a header of %llu bytes in a file with room for %zu", path,
