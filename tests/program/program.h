@@ -18,6 +18,10 @@ static inline void slurp(char *text, size_t size, const char *path) {
     text[file_get(text, size - 1, path)] = 0;
 }
 
+static inline bool is_there(void **state, const char *name) {
+    return access(folder_path(state, name), F_OK) == 0;
+}
+
 /* `basin ARGUMENTS` in the folder of `state`. The result is overwritten by the next call. */
 static inline const program *run(void **state, const char *format, ...) {
     static program result;

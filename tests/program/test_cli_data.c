@@ -3,10 +3,6 @@
 
 #include <stdbool.h>
 
-static bool is_there(void **state, const char *name) {
-    return access(folder_path(state, name), F_OK) == 0;
-}
-
 TEST(converts_csv) {
     folder_put(state, "pay.csv", "payer,payee,kind\nann,bob,card\nbob,cem,cash\nann,ann,card\n");
     folder_put(state, "people.csv",

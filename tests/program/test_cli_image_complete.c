@@ -28,10 +28,6 @@ static void make_folder(void **state, const char *name) {
     assert_int_equal(mkdir(folder_path(state, name), 0777), 0);
 }
 
-static bool exists(void **state, const char *name) {
-    return access(folder_path(state, name), F_OK) == 0;
-}
-
 static long bytes_of(void **state, const char *name) {
     struct stat found;
     return stat(folder_path(state, name), &found) == 0 ? (long)found.st_size : -1;
@@ -67,14 +63,14 @@ TEST(folders_are_completed_whole) {
     assert_contains(p->err, "skipped: in/broken.jpg: ");
     assert_null(strstr(p->err, "in/broken.jpg: in/broken.jpg"));
     assert_contains(p->err, "2 pictures completed, 1 skipped");
-    assert_true(exists(state, "o1/a.completed.png") && exists(state, "o1/a-2.completed.png"));
+    assert_true(is_there(state, "o1/a.completed.png") && is_there(state, "o1/a-2.completed.png"));
     folder_put(state, "o1/a.completed.png.tmp-1-0", "what Ctrl-C left");
     p = run(state, "image complete m.safetensors in --mask 2,3,6,6 -o o1");
-    assert_false(exists(state, "o1/a.completed.png.tmp-1-0"));
+    assert_false(is_there(state, "o1/a.completed.png.tmp-1-0"));
     assert_contains(p->err, "o1: replaced 2 files of the same name");
     p = run_ok(state,
                "image complete m.safetensors shapes:12:5:16x16x3 --mask 2,3,6,6 -o o2 --quiet");
-    assert_true(exists(state, "o2/shapes:12:5:16x16x3-11.completed.png"));
+    assert_true(is_there(state, "o2/shapes:12:5:16x16x3-11.completed.png"));
     assert_error(run(state, "image complete m.safetensors in/broken.jpg -o o1"), 1, "broken.jpg");
 }
 
@@ -108,7 +104,7 @@ TEST(energies_of_the_retrieval_are_in_the_json) {
 TEST(a_result_is_not_its_own_original) {
     put_picture(state, "in2.completed.png", 20, 20, 3);
     run_ok(state, "image complete m.safetensors in2.completed.png --mask 2,3,6,6");
-    assert_true(exists(state, "in2.completed.completed.png"));
+    assert_true(is_there(state, "in2.completed.completed.png"));
 }
 
 TEST(results_of_an_earlier_run_are_left_out) {
@@ -171,7 +167,7 @@ TEST(unusable_masks_are_errors) {
         assert_error(
             run(state, "image complete m.safetensors in/a.png -o o4 --mask %s", wrong[i].mask),
             wrong[i].code, wrong[i].why);
-    assert_false(exists(state, "o4")); /* nor an empty folder */
+    assert_false(is_there(state, "o4")); /* nor an empty folder */
     assert_error(run(state, "image complete m.safetensors in/a.png --mask 2,3,6,6 -o o.jpg"), 2,
                  "needs a name that ends in .png");
     assert_error(run(state, "image complete m.safetensors in --mask 2,3,6,6 -o o.png"), 2,
@@ -204,7 +200,7 @@ TEST(transparency_is_the_hole) {
     assert_error(run(state, "image complete m.safetensors erased.png -o ./erased.png"), 2,
                  "-o ./erased.png is read; name another file");
     run_ok(state, "image complete m.safetensors erased.png -o made/x.png");
-    assert_true(exists(state, "made/x.png"));
+    assert_true(is_there(state, "made/x.png"));
     assert_error(run(state, "image complete m.safetensors whole.png -o again.png"), 1,
                  "nothing is transparent in it");
     /* a mask of white paint on a transparent layer */
@@ -243,7 +239,7 @@ TEST(a_model_to_begin_with_is_found) {
     p = run(state, "image complete in/a.png --mask 2,3,6,6 -o o6");
     unsetenv("BASIN_MODELS");
     assert_int_equal(p->code, 0);
-    assert_true(exists(state, "o6/a.completed.png"));
+    assert_true(is_there(state, "o6/a.completed.png"));
     assert_true(bytes_of(state, "models/photos.safetensors") * 5 <
                 bytes_of(state, "m.safetensors") * 4);
     p = run_ok(state,

@@ -6,8 +6,7 @@ static void same_bits(void **state, const char *command) {
     char line[2000];
     const program *p = run_ok(state, "%s --shards 8 -o one.safetensors --log one.log", command);
     snprintf(line, sizeof line, "%s -o two.safetensors --log two.log", command);
-    p = run_ranks(state, 2, line);
-    if (p->code) fail_msg("%s", p->err);
+    p = succeeded(run_ranks(state, 2, line));
     assert_int_equal(basin_lines(p->err), 0);
     const char *printed = strstr(p->out, "parameters");
     assert_non_null(printed);
@@ -25,8 +24,8 @@ TEST_WITH(images_have_the_same_bits, world_folder, program_teardown) {
 }
 TEST_WITH(graphs_have_the_same_bits, world_folder, program_teardown) {
     same_bits(state, GRAPHS(3));
-    const program *p = run_ranks(state, 2, "reproduce one.safetensors set.safetensors --quiet");
-    if (p->code) fail_msg("%s", p->err);
+    const program *p =
+        succeeded(run_ranks(state, 2, "reproduce one.safetensors set.safetensors --quiet"));
     assert_contains(p->out, "reproduced: the same bits");
 }
 
@@ -137,7 +136,7 @@ TEST_WITH(alone_needs_no_mpi, world_folder, program_teardown) {
     setenv("BASIN_MPI", "/nowhere", 1);
     const program *p = run(state, IMAGES(1) "-o m.safetensors");
     unsetenv("BASIN_MPI");
-    if (p->code) fail_msg("%s", p->err);
+    succeeded(p);
     p = run_mpi(state, "-n 2 -x BASIN_MPI=/nowhere $PROGRAM " IMAGES(1) "-o m.safetensors");
     assert_int_equal(p->code, 1);
     assert_contains(p->err, "MPI, needed for several ranks, cannot be used: /nowhere");

@@ -9,38 +9,35 @@
 #define TRAIN "anomaly train parts " SIZE "--trees 0 --members 2 --patience 0 --evaluate 5 --quiet "
 enum { LIMIT = 120 }; /* seconds */
 
-static void must_run(const program *p) {
-    if (p->code) fail_msg("%d: %s", p->code, p->err);
-}
-
 static int make_parts(void **state) {
     int status = make_table(state);
-    if (!status) must_run(run(state, "data part accounts.csv transfers.csv -n 4 -o parts --quiet"));
+    if (!status)
+        succeeded(run(state, "data part accounts.csv transfers.csv -n 4 -o parts --quiet"));
     return status;
 }
 
 TEST_WITH(two_ranks_train_as_one, make_parts, remove_parts) {
     const char *how = "--epochs 3 --hops 1 --scaling quantile --dropout 0.2";
-    must_run(run(state, TRAIN "%s -o one.safetensors", how));
+    succeeded(run(state, TRAIN "%s -o one.safetensors", how));
     if (ranks_absent()) skip();
-    must_run(run_parts(state, 2, LIMIT, TRAIN "%s -o two.safetensors", how));
-    must_run(run_parts(state, 3, LIMIT, TRAIN "%s -o three.safetensors", how));
+    succeeded(run_parts(state, 2, LIMIT, TRAIN "%s -o two.safetensors", how));
+    succeeded(run_parts(state, 3, LIMIT, TRAIN "%s -o three.safetensors", how));
     same_file(state, "one.safetensors", "two.safetensors");
     same_file(state, "one.safetensors", "three.safetensors");
 }
 
 TEST_WITH(two_ranks_score_as_one, make_parts, remove_parts) {
-    must_run(run(state, TRAIN "--epochs 3 --hops 1 --scaling standard -o m.safetensors"));
-    must_run(run(state, "anomaly score m.safetensors parts -o one.csv"));
-    must_run(run(state, "anomaly score m.safetensors accounts.csv transfers.csv --parts 4 -o "
-                        "tables.csv"));
+    succeeded(run(state, TRAIN "--epochs 3 --hops 1 --scaling standard -o m.safetensors"));
+    succeeded(run(state, "anomaly score m.safetensors parts -o one.csv"));
+    succeeded(run(state, "anomaly score m.safetensors accounts.csv transfers.csv --parts 4 -o "
+                         "tables.csv"));
     same_file(state, "one.csv", "tables.csv");
     if (ranks_absent()) skip();
-    must_run(run_parts(state, 2, LIMIT, "anomaly score m.safetensors parts -o two.csv"));
+    succeeded(run_parts(state, 2, LIMIT, "anomaly score m.safetensors parts -o two.csv"));
     same_file(state, "one.csv", "two.csv");
-    must_run(run_parts(state, 2, LIMIT,
-                       "anomaly score m.safetensors accounts.csv transfers.csv --parts 4 -o "
-                       "both.csv"));
+    succeeded(run_parts(state, 2, LIMIT,
+                        "anomaly score m.safetensors accounts.csv transfers.csv --parts 4 -o "
+                        "both.csv"));
     same_file(state, "one.csv", "both.csv");
 }
 
@@ -49,7 +46,7 @@ TEST_WITH(parts_are_read_as_they_were_cut, make_parts, remove_parts) {
                  "parts: parts are read as they were cut; the option missing has no effect");
     assert_error(run(state, TRAIN "--epochs 1 --id account -o n.safetensors"), 1,
                  "parts: is not a CSV file; the option id has no effect");
-    must_run(run(state, TRAIN "--epochs 1 --hops 1 --scaling standard -o m.safetensors"));
+    succeeded(run(state, TRAIN "--epochs 1 --hops 1 --scaling standard -o m.safetensors"));
     assert_error(run(state, "anomaly score m.safetensors parts --label x"), 1,
                  "parts: is not a CSV file; the option label has no effect");
 }
@@ -57,38 +54,38 @@ TEST_WITH(parts_are_read_as_they_were_cut, make_parts, remove_parts) {
 /* Without a word of settings: with trees and members, on tables and on parts. */
 TEST_WITH(defaults_train_and_score_as_one, make_parts, remove_parts) {
     const char *how = "--epochs 1 --threads 1 --quiet";
-    must_run(run(state, "anomaly train parts %s -o one.safetensors", how));
-    must_run(run(state, "anomaly score one.safetensors parts -o one.csv"));
+    succeeded(run(state, "anomaly train parts %s -o one.safetensors", how));
+    succeeded(run(state, "anomaly score one.safetensors parts -o one.csv"));
     if (ranks_absent()) skip();
-    must_run(run_parts(state, 2, LIMIT, "anomaly train parts %s -o two.safetensors", how));
+    succeeded(run_parts(state, 2, LIMIT, "anomaly train parts %s -o two.safetensors", how));
     same_file(state, "one.safetensors", "two.safetensors");
-    must_run(run_parts(state, 2, LIMIT, "anomaly score two.safetensors parts -o two.csv"));
+    succeeded(run_parts(state, 2, LIMIT, "anomaly score two.safetensors parts -o two.csv"));
     same_file(state, "one.csv", "two.csv");
 }
 
 TEST_WITH(a_killed_run_goes_on_with_other_ranks, make_parts, remove_parts) {
 #define LONG TRAIN "--epochs 20 --hops 1 --scaling standard --save-every 0 "
-    must_run(run(state, LONG "-o whole.safetensors"));
+    succeeded(run(state, LONG "-o whole.safetensors"));
     if (ranks_absent()) skip();
     for (int i = 0; i < 2; i++) { /* 50 ms after its first checkpoint */
         run_and_kill_rank(state, 2 - i, 1 - i, 0, "cut.safetensors",
                           LONG "--resume -o cut.safetensors");
         assert_int_not_equal(access(folder_path(state, "cut.safetensors"), F_OK), 0);
     }
-    must_run(run_parts(state, 2, LIMIT, LONG "--resume -o cut.safetensors"));
+    succeeded(run_parts(state, 2, LIMIT, LONG "--resume -o cut.safetensors"));
     same_file(state, "whole.safetensors", "cut.safetensors");
 }
 
 /* The graph whole and in 1, 3 and 4 parts: the same scores but for rounding. */
 TEST_WITH(parts_agree_with_the_whole, make_parts, remove_parts) {
     static double wanted[2000], found;
-    must_run(run(state,
-                 "anomaly train accounts.csv transfers.csv " SIZE "--trees 0 --members 1 --epochs "
-                 "5 --hops 2 --scaling quantile --dropout 0 --quiet -o m.safetensors"));
+    succeeded(run(state,
+                  "anomaly train accounts.csv transfers.csv " SIZE "--trees 0 --members 1 --epochs "
+                  "5 --hops 2 --scaling quantile --dropout 0 --quiet -o m.safetensors"));
     for (int parts = 1; parts <= 4; parts += parts == 1 ? 2 : 1) {
-        must_run(run(state,
-                     "anomaly score m.safetensors accounts.csv transfers.csv --parts %d -o s.csv",
-                     parts));
+        succeeded(run(state,
+                      "anomaly score m.safetensors accounts.csv transfers.csv --parts %d -o s.csv",
+                      parts));
         FILE *file = fopen(folder_path(state, "s.csv"), "r");
         char line[200];
         int count = 0;

@@ -6,18 +6,14 @@
 #define DATA "accounts.csv transfers.csv "
 enum { LIMIT = 120 }; /* seconds */
 
-static void must_run(const program *p) {
-    if (p->code) fail_msg("%d: %s", p->code, p->err);
-}
-
 TEST_WITH(classes_train_and_predict_as_one, make_table, program_teardown) {
     const char *train = "node train " DATA SIZE "--epochs 4 --hops 0 --smoothing 2 --parts 3 ";
-    must_run(run(state, "%s -o one.safetensors", train));
-    must_run(run(state, "node predict one.safetensors " DATA "--parts 3 -o one.csv"));
+    succeeded(run(state, "%s -o one.safetensors", train));
+    succeeded(run(state, "node predict one.safetensors " DATA "--parts 3 -o one.csv"));
     if (ranks_absent()) skip();
-    must_run(run_parts(state, 2, LIMIT, "%s -o two.safetensors", train));
+    succeeded(run_parts(state, 2, LIMIT, "%s -o two.safetensors", train));
     same_file(state, "one.safetensors", "two.safetensors");
-    must_run(
+    succeeded(
         run_parts(state, 2, LIMIT, "node predict one.safetensors " DATA "--parts 3 -o two.csv"));
     same_file(state, "one.csv", "two.csv");
 }
@@ -31,7 +27,7 @@ TEST_WITH(classes_in_parts_are_those_of_the_whole, make_table, program_teardown)
                 "node train " DATA SIZE "--epochs 3 --hops 0 --smoothing 2 --dropout 0 "
                 "--input-dropout 0 --penalty 0.5 --parts %d --restart --json -o m.safetensors",
                 i ? 3 : 1);
-        must_run(p);
+        succeeded(p);
         const char *found = strstr(p->out, "\"loss\": ");
         assert_non_null(found);
         loss[i] = strtod(found + strlen("\"loss\": "), NULL);
@@ -46,9 +42,10 @@ TEST_WITH(classes_in_parts_are_those_of_the_whole, make_table, program_teardown)
 TEST_WITH(samples_have_the_same_bits, make_table, program_teardown) {
     for (int ranks = 2; ranks <= 3; ranks++) { /* a teacher takes as long as the rest */
         const char *taught = ranks == 2 ? "" : "--no-teacher ";
-        must_run(run(state, SAMPLED "--shards 4 %s-o one.safetensors --restart", taught));
+        succeeded(run(state, SAMPLED "--shards 4 %s-o one.safetensors --restart", taught));
         if (ranks_absent()) skip();
-        must_run(run_parts(state, ranks, LIMIT, SAMPLED "%s-o more.safetensors --restart", taught));
+        succeeded(
+            run_parts(state, ranks, LIMIT, SAMPLED "%s-o more.safetensors --restart", taught));
         same_file(state, "one.safetensors", "more.safetensors");
     }
 }

@@ -6,22 +6,12 @@
 
 #include <cjson/cJSON.h>
 
-#include "support/test.h"
+#include "support/files.h"
 #include "tasks/common/pixels/picture.h"
 #include "tasks/common/view/document.h"
 
 static char path[64];
-
-/* The file as text; free it. */
-static char *slurp(void) {
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    char *text = calloc(1, 1 << 20);
-    assert_non_null(text);
-    assert_true(fread(text, 1, (1 << 20) - 1, file) > 0);
-    fclose(file);
-    return text;
-}
+static size_t length_read; /* of what was read last */
 
 static basin_document *begin(const char *end, const char *title) {
     static basin_document report;
@@ -33,7 +23,7 @@ static basin_document *begin(const char *end, const char *title) {
 /* The document, out of a page or bare; cJSON_Delete it. */
 static cJSON *finish(basin_document *report) {
     assert_ok(basin_document_end(report, &failure));
-    char *text = slurp(), *at = strstr(text, "id=\"document\">\n");
+    char *text = slurp(&length_read, path), *at = strstr(text, "id=\"document\">\n");
     cJSON *tree = cJSON_Parse(at ? strchr(at, '\n') : text);
     assert_non_null(tree);
     free(text);
@@ -74,7 +64,7 @@ TEST(documents_read_back) {
 TEST(pages_are_closed) {
     basin_document *r = begin(".html", "</script><script>alert(1)</script><!--");
     assert_ok(basin_document_end(r, &failure));
-    char *text = slurp();
+    char *text = slurp(&length_read, path);
     const char *at = strchr(strstr(text, "id=\"document\">"), '\n') + 1;
     size_t length = strcspn(at, "\n");
     assert_null(memchr(at, '<', length));
@@ -92,7 +82,7 @@ TEST(numbers_have_points) {
     basin_document *r = begin(".json", "t");
     basin_document_put(r, "'x':%g,'y':%g", 1.5, 2.25);
     assert_ok(basin_document_end(r, &failure));
-    char after[16], *text = slurp();
+    char after[16], *text = slurp(&length_read, path);
     snprintf(after, sizeof after, "%.1f", 1.5);
     setlocale(LC_NUMERIC, "C");
     assert_non_null(strstr(text, "\"x\":1.5,"));

@@ -8,33 +8,13 @@
 
 enum { GRAPHS = 12 };
 
-typedef struct scene {
-    basin_graphset set;
-    basin_backend *backend;
-    basin_graphs_model *model;
-    basin_graphs_data data;
-} scene;
-
-static void scene_open(scene *s, basin_graphs_settings values) {
-    basin_training_result outcome = {.size = sizeof outcome};
+static void scene_open(world_scene *s, basin_graphs_settings values) {
     values.epochs = 2;
-    basin_settings settings = {.kind = &basin_graphs_task, .values = &values};
-    world_new(&s->set, BASIN_GRAPHS_CLASSES, GRAPHS, 4, NULL);
-    assert_ok(basin_backend_open(&s->backend, &(basin_compute){.threads = 1}, &failure));
-    s->data = (basin_graphs_data){.set = &s->set};
-    basin_graphs_train_data given = {.set = &s->set};
-    basin_training_options training = {.backend = s->backend};
-    assert_ok(basin_graphs_train(&s->model, &outcome, &settings, &given, &training, &failure));
-}
-
-static void scene_close(scene *s) {
-    basin_graphs_close(s->model);
-    basin_backend_close(s->backend);
-    basin_graphset_free(&s->set);
+    world_train(s, BASIN_GRAPHS_CLASSES, GRAPHS, &values);
 }
 
 /* Pairs of a token with itself in a batch of all graphs. */
-static int64_t selves(scene *s, int64_t *pairs) {
+static int64_t selves(world_scene *s, int64_t *pairs) {
     basin_graphset_batch batch = {0};
     basin_positions none = {0};
     int64_t *all = basin_graphs_range(0, GRAPHS), found = 0;
@@ -52,7 +32,7 @@ static int64_t selves(scene *s, int64_t *pairs) {
 TEST(the_cls_may_see_itself) {
     basin_graphs_settings settings = world_settings();
     settings.edge_walks = 0;
-    BASIN_AT_EXIT(scene_close) scene with, without;
+    BASIN_AT_EXIT(world_close) world_scene with, without;
     int64_t pairs[2];
     scene_open(&with, settings);
     settings.cls_self = false;
@@ -68,20 +48,21 @@ TEST_WITH(files_keep_the_switch, folder_new, folder_remove) {
     basin_graphs_settings settings = world_settings();
     settings.cls_self = false;
     settings.norm = "graph";
-    BASIN_AT_EXIT(scene_close) scene s;
+    BASIN_AT_EXIT(world_close) world_scene s;
     basin_graphs_model *again;
     char path[300];
     float first[2 * GRAPHS], second[2 * GRAPHS];
     double moved = 0;
+    basin_graphs_data data = {.set = &s.set};
     scene_open(&s, settings);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     assert_ok(basin_graphs_write(path, s.model, &failure));
     assert_ok(basin_graphs_open(&again, path, s.backend, &failure));
-    assert_ok(world_predict(first, NULL, s.model, &s.data, &failure));
-    assert_ok(world_predict(second, NULL, again, &s.data, &failure));
+    assert_ok(world_predict(first, NULL, s.model, &data, &failure));
+    assert_ok(world_predict(second, NULL, again, &data, &failure));
     assert_memory_equal(first, second, sizeof first);
     again->encoding.no_cls_self = false;
-    assert_ok(world_predict(second, NULL, again, &s.data, &failure));
+    assert_ok(world_predict(second, NULL, again, &data, &failure));
     for (int i = 0; i < 2 * GRAPHS; i++) moved = fmax(moved, fabs((double)(first[i] - second[i])));
     assert_true(moved > 1e-6);
     basin_graphs_close(again);
@@ -117,7 +98,7 @@ TEST(older_files) {
 TEST(reconstructs_all_features) {
     basin_graphs_settings settings = world_settings();
     BASIN_AT_EXIT(basin_tensor_free) basin_tensor head = {0};
-    BASIN_AT_EXIT(scene_close) scene s;
+    BASIN_AT_EXIT(world_close) world_scene s;
     settings.reconstruct = true;
     settings.edge_walks = 3;
     scene_open(&s, settings);
@@ -128,7 +109,7 @@ TEST(reconstructs_all_features) {
 
 /* On part of the training graphs, drawn by the seed. */
 TEST(trains_on_some) {
-    BASIN_AT_EXIT(scene_close) scene s;
+    BASIN_AT_EXIT(world_close) world_scene s;
     scene_open(&s, world_settings());
     basin_graphs_model *model;
     basin_training_result outcome = {.size = sizeof outcome};
@@ -151,7 +132,7 @@ TEST(trains_on_some) {
  * in use. */
 TEST(edges_dropped) {
     basin_graphs_settings settings = world_settings();
-    BASIN_AT_EXIT(scene_close) scene s;
+    BASIN_AT_EXIT(world_close) world_scene s;
     basin_graphset_batch batch = {0}, own = {0};
     basin_positions none = {0};
     settings.edge_dropout = 0.3;
@@ -186,7 +167,7 @@ TEST(edges_dropped) {
 /* Only the first nodes: tokens and pairs of each graph, what the CLS and nodes see. */
 TEST(cut) {
     basin_graphs_settings settings = world_settings();
-    BASIN_AT_EXIT(scene_close) scene s;
+    BASIN_AT_EXIT(world_close) world_scene s;
     basin_graphset_batch batch = {0}, all = {0};
     settings.edge_walks = 0;
     settings.max_nodes = 5;

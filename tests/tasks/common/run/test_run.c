@@ -2,25 +2,11 @@
  * stands in its way is told before the first step. */
 #include <sys/stat.h>
 
+#include "support/files.h"
 #include "tasks/common/digest.h"
 #include "tasks/common/run/rig.h"
 
 /* ---- what is compared ---- */
-
-/* The log without times, which no two runs share. */
-static char *read_log(const char *path) {
-    char line[600], *text = calloc(1, 20000);
-    FILE *file = fopen(path, "r");
-    assert_non_null(text);
-    while (file && fgets(line, sizeof line, file)) {
-        char *time = strstr(line, ",\"seconds\"");
-        if (!time) time = strstr(line, ",\"items_per_second\"");
-        if (time) strcpy(time, "\n");
-        strcat(text, line);
-    }
-    if (file) fclose(file);
-    return text;
-}
 
 /* All weights that are kept, in one line. */
 static char *weights(rig *r) {
@@ -66,7 +52,7 @@ TEST(a_cut_run_ends_alike) {
     assert_int_equal(outcome.best_epoch, 2);
     assert_int_equal(r.finished, MEMBERS);
     assert_int_equal(r.written, 1);
-    char *log = read_log(whole.log), *kept = weights(&r);
+    char *log = timeless(whole.log), *kept = weights(&r);
     rig_close(&r);
     for (int64_t step = 1; step < MEMBERS * STEPS * EPOCHS; step++) {
         name_files(&cut, state, "cut");
@@ -79,7 +65,7 @@ TEST(a_cut_run_ends_alike) {
         cut.training.resume = true;
         assert_ok(rig_run(&outcome, &r, &cut.training, 0, &failure));
         assert_true(outcome.resumed && !outcome.stopped);
-        char *again = read_log(cut.log), *same = weights(&r);
+        char *again = timeless(cut.log), *same = weights(&r);
         assert_string_equal(again, log);
         assert_string_equal(same, kept);
         assert_true(access(cut.checkpoint, F_OK));

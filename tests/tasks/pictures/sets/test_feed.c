@@ -1,5 +1,6 @@
-/* The feed: the same batches for any number of threads, from any step on; every item once an epoch;
- * pictures that cannot be read told once and replaced; nothing lost at the end of an evaluation. */
+/* The feed: the same batches for any number of threads, from any step on, and whether there is
+ * memory to keep none, some or all of the decoded pictures; every item once an epoch; pictures that
+ * cannot be read told once and replaced; nothing lost at the end of an evaluation. */
 #include <sys/stat.h>
 
 #include "support/folder.h"
@@ -7,7 +8,7 @@
 #include "tasks/nodes/network/make.h"
 #include "tasks/pictures/sets/pictures.h"
 
-enum { FILES = 23, BATCH = 4 };
+enum { FILES = 23, BATCH = 4, SIZE = 28 };
 
 /* Files 3, 11 and 12 are no pictures: empty, cut, and text. */
 
@@ -28,6 +29,23 @@ static void put_file(void **state, int i) {
 static int setup(void **state) {
     if (folder_new(state)) return -1;
     for (int i = 0; i < FILES; i++) put_file(state, i);
+    return 0;
+}
+
+/* Sizes from below the crop's to eight times it; 2 is damaged, 5 grey, 7 lies on its side. */
+static int setup_sizes(void **state) {
+    if (folder_new(state)) return -1;
+    for (int i = 0; i < FILES; i++) {
+        char name[20];
+        uint8_t *bytes;
+        BASIN_AT_EXIT(basin_picture_free)
+        basin_picture picture = make_picture(20 + 9 * i, 230 - 9 * i, i == 5 ? 1 : 3, i);
+        jpeg_form form = {.quality = 92, .orientation = i == 7 ? 6 : 0};
+        size_t size = make_jpeg(&bytes, &picture, form);
+        snprintf(name, sizeof name, "%02d.jpg", i);
+        assert_int_equal(file_put(folder_path(state, name), bytes, i == 2 ? size / 2 : size), 0);
+        free(bytes);
+    }
     return 0;
 }
 
@@ -81,7 +99,7 @@ TEST(order_is_a_permutation) {
 
 static basin_picture_feed_config training(basin_pictures *pictures, told *t) {
     basin_picture_feed_config config = {.pictures = pictures,
-                                        .augment = basin_augment_training(16, 3, 4),
+                                        .augment = basin_augment_training(SIZE, 3, 7),
                                         .batch = BATCH,
                                         .training = true,
                                         .seed = 9,
@@ -91,15 +109,17 @@ static basin_picture_feed_config training(basin_pictures *pictures, told *t) {
     return config;
 }
 
-enum { STEPS = 23, VALUES = 16 * 16 * 3 * BATCH };
+enum { STEPS = 23, VALUES = SIZE * SIZE * 3 * BATCH };
 
 typedef struct run {
     float values[STEPS][VALUES];
     int64_t index[STEPS][BATCH];
 } run;
 
-static run *run_new(const basin_picture_feed_config *config) {
+/* `kept`, where there is one: the bytes of pictures that were kept. */
+static run *run_new(const basin_picture_feed_config *config, size_t *kept) {
     run *r = malloc(sizeof *r);
+    assert_non_null(r);
     basin_picture_feed *feed = feed_new(config);
     for (int s = 0; s < STEPS; s++) {
         basin_picture_feed_batch batch = {0};
@@ -110,6 +130,7 @@ static run *run_new(const basin_picture_feed_config *config) {
         memcpy(r->values[s], batch.values, sizeof r->values[s]);
         memcpy(r->index[s], batch.index, sizeof r->index[s]);
     }
+    if (kept) *kept = basin_picture_feed_count(feed).kept;
     basin_picture_feed_free(feed);
     return r;
 }
@@ -118,7 +139,7 @@ TEST(threads_and_memory_change_nothing) {
     BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
     told t = {0};
     basin_picture_feed_config config = training(pictures, &t);
-    run *one = run_new(&config);
+    run *one = run_new(&config, NULL);
     assert_int_equal(t.count, 3);
     for (int form = 0; form < 4; form++) {
         told again = {0};
@@ -126,7 +147,7 @@ TEST(threads_and_memory_change_nothing) {
         config.threads = 1 + form;
         config.ahead = form * 5;
         config.keep_bytes = form == 1 ? 50000 : form == 2 ? 1 << 24 : 0;
-        run *other = run_new(&config);
+        run *other = run_new(&config, NULL);
         assert_memory_equal(one, other, sizeof *one);
         assert_int_equal(again.count, 3);
         free(other);
@@ -134,11 +155,30 @@ TEST(threads_and_memory_change_nothing) {
     free(one);
 }
 
+TEST_WITH(memory_for_any_size_changes_nothing, setup_sizes, folder_remove) {
+    BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
+    told t = {0};
+    size_t none, some, all;
+    basin_picture_feed_config config = training(pictures, &t);
+    config.threads = 2;
+    run *without = run_new(&config, &none);
+    config.keep_bytes = 20000;
+    run *with_some = run_new(&config, &some);
+    config.keep_bytes = (size_t)1 << 30;
+    run *with_all = run_new(&config, &all);
+    assert_memory_equal(without, with_some, sizeof *without);
+    assert_memory_equal(without, with_all, sizeof *without);
+    assert_true(none == 0 && some > 0 && some <= 20000 && all > some);
+    free(without);
+    free(with_some);
+    free(with_all);
+}
+
 TEST(resumes_from_any_step) {
     BASIN_AT_EXIT(free_pictures) basin_pictures *pictures = open_folder(state);
     told t = {0};
     basin_picture_feed_config config = training(pictures, &t);
-    run *whole = run_new(&config);
+    run *whole = run_new(&config, NULL);
     config.threads = 3;
     basin_picture_feed *feed = feed_new(&config);
     const int at[] = {7, 0, 22, 4, 5, 6, 6, 13};
