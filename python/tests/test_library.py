@@ -106,7 +106,7 @@ def module(tmp_path, monkeypatch):
     """A CUDA module that asks for two libraries, as far as its bytes say so."""
     path = tmp_path / "libbasin_cuda.so"
     path.write_bytes(b"\0libnvrtc.so.13\0libcublasLt.so.13\0libcublasLt.so.13.x\0")
-    monkeypatch.setattr(_cuda, "_module", lambda: path)
+    monkeypatch.setattr(_cuda, "library_path", tmp_path / "libbasin.so")
     monkeypatch.setattr(_cuda, "prepare", _cuda.prepare.__wrapped__)  # each time anew
     return path
 

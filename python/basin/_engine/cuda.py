@@ -44,12 +44,6 @@ def _opens(name, mode=0):
     return True
 
 
-def _module():
-    """The module beside the libraries; None where there is none."""
-    path = pathlib.Path(library_path).parent / _MODULE
-    return path if path.exists() else None
-
-
 def has_driver() -> bool:
     """Whether there may be a device."""
     return _opens("libcuda.so.1")
@@ -58,8 +52,8 @@ def has_driver() -> bool:
 @functools.cache
 def prepare() -> None:
     """Opens NVIDIA's packages that are not there yet, for good: CUDA must not be unloaded."""
-    module = _module()
-    for name in needed(module) if module else ():
+    module = pathlib.Path(library_path).parent / _MODULE
+    for name in needed(module) if module.exists() else ():
         if not _opens(name, _NOLOAD):
             any(_opens(str(path)) for path in files(name))
 

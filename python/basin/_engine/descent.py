@@ -112,6 +112,16 @@ class Callbacks:
         if self.failure is not None:
             raise self.failure
 
+    def checked(self, build, *arguments, **options):
+        """What build() returns; what a callback raised comes before what the library made of it."""
+        try:
+            result = build(*arguments, **options)
+        except BasinError:
+            self.reraise()
+            raise
+        self.reraise()
+        return result
+
     def forget(self):
         """When nothing more is built: callbacks hold this object, which holds them."""
         self._kept.clear()
@@ -359,11 +369,7 @@ class Runner:
         self._shapes, self._tree, self._names, self._first = shapes, states, names, first
         self._states = [lib.basin_expr_name(state._pointer) for state in values]
         descent = ffi.new("basin_descent **")
-        try:
-            make(descent, self._store)
-        except BasinError:
-            bound.reraise()
-            raise
+        bound.checked(make, descent, self._store)
         bound.forget()
         graph = bound.graph.pointer
         self.pointer = owned(descent[0], lib.basin_descent_free, self._store.pointer, graph)

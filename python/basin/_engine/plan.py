@@ -138,16 +138,11 @@ def plan_bytes(plan):
     return stats.arena_bytes + stats.input_bytes + stats.state_bytes + own
 
 
-def convergence(store):
-    """What fixed points took since the last call, of all plans of a store."""
+def warn_not_converged(store):
+    """Warns of fixed points, and of their gradients, that were not found since the last call, by
+    any plan of a store; returns the counts."""
     found = ffi.new("basin_convergence *", {"size": ffi.sizeof("basin_convergence")})
     lib.basin_store_take_convergence(found, store.pointer)
-    return found
-
-
-def warn_not_converged(store):
-    """Warns of fixed points, and of their gradients, that were not found; returns the counts."""
-    found = convergence(store)
     if found.not_converged:
         warn(
             f"{found.not_converged} of {found.points} fixed points did not converge: tokens still "

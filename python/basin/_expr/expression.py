@@ -77,17 +77,11 @@ def _with(ufunc, a, other, swapped=False):
 
 
 def _operator(ufunc) -> Any:
-    def operator(self, other):
-        return _with(ufunc, self, other)
-
-    return operator
+    return lambda self, other: _with(ufunc, self, other)
 
 
 def _swapped(ufunc) -> Any:
-    def operator(self, other):
-        return _with(ufunc, self, other, swapped=True)
-
-    return operator
+    return lambda self, other: _with(ufunc, self, other, swapped=True)
 
 
 class Expression(ArrayMethods):

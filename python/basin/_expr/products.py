@@ -110,10 +110,6 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     return numpy.moveaxis(product, -1, axisc)
 
 
-def _eye(a):
-    return a._graph.wrap(lib.basin_eye(a._graph.pointer, a.shape[-1]))
-
-
 # ---- decompositions ----
 
 
@@ -140,7 +136,7 @@ def inv(a):
     (a,) = expressions(a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise BasinError(f"inv of {a!r}, expected [.., n, n]")
-    return solve(a, _eye(a))
+    return solve(a, a._graph.wrap(lib.basin_eye(a._graph.pointer, a.shape[-1])))
 
 
 def slogdet(a):

@@ -303,14 +303,14 @@ class HAM(Energy):
         batch = self._batch({"x": x})
         built = self._built(_leaves(x)[0]._graph, parameters.get("params", self._values))
         states = {name: _lifted(x[name], batch) for name in self.layers}
-        return _lowered(built.checked(_built.activations, {"x": states}), batch)
+        return _lowered(built.checked(_built.activations, built, x=states), batch)
 
     def terms(self, g: Any, x: Any = None, /, **parameters: Any) -> dict[str, Any]:
         """Its terms by name at activations g of states x, as expressions."""
         batch = self._batch({"g": g, "x": x})
         built = self._built(_leaves(g)[0]._graph, parameters.get("params", self._values))
         states = {k: {n: _lifted(s[n], batch) for n in self.layers} for k, s in zip("gx", (g, x))}
-        return _lowered(built.checked(_built.energies, states), batch)
+        return _lowered(built.checked(_built.energies, built, **states), batch)
 
     def total(self, terms: dict, x: Any) -> Expression:
         """The sum of terms."""
@@ -508,7 +508,7 @@ class HAM(Energy):
                 lift = None if batch is None and kind != "mask" else 1
                 by_layer = by_layer and {n: _lifted(e, lift) for n, e in by_layer.items()}
                 states[kind] = by_layer
-            return _lowered(built.checked(build, states), batch)
+            return _lowered(built.checked(build, built, **states), batch)
 
         given = {k: v and {n: v[n] for n in self.layers if n in v} for k, v in given.items()}
         arguments = {**given, "params": self._values}
@@ -556,7 +556,7 @@ class Settled(Packed):
         held = network.activation(self._all, self._parameters)
         given = {**held, **self.states(g)}
         given = {n: _lifted(e, batch) for n, e in given.items()}
-        terms = _lowered(built.checked(_built.connection_energies, {"g": given}), batch)
+        terms = _lowered(built.checked(_built.connection_energies, built, g=given), batch)
         start = self.row({n: e - built.bias(n) for n, e in self._x.items()})
         return {**terms, "": (g * start).sum(axis=-1)}
 

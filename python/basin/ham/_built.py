@@ -61,15 +61,6 @@ class Built(Callbacks):
         self._check(lib.basin_ham_synapse(self.pointer, struct))
         return struct
 
-    def checked(self, build, states):
-        try:
-            outputs = build(self, **states)
-        except BasinError:
-            self.reraise()
-            raise
-        self.reraise()
-        return outputs
-
     def check_used(self, names):
         """Refuses parameters that no energy depends on."""
         owners = {name: name.rpartition(".")[::2] for name in names}
@@ -79,7 +70,7 @@ class Built(Callbacks):
              self.network.layers.items()}
             for kind in "gx"
         )  # fmt: skip
-        total = self.checked(energy, {"g": g, "x": x})["energy"]
+        total = self.checked(energy, self, g=g, x=x)["energy"]
         for name, slope in zip(names, operations.gradient(total, states)):
             zero = lib.basin_full(self.graph.pointer, shape_of(slope.shape), 0)
             if slope._pointer == zero:

@@ -344,17 +344,13 @@ class Model:
 
     def _shape(self) -> tuple:
         """The shape of states that a verdict draws."""
-        sizes = {"N": 6, **self._letters()}
-        return tuple(sizes[axis] for axis in self._row.axes(self._row.state))
-
-    def _letters(self):
-        """The sizes of all tensors by letter."""
-        sizes = dict(self._sizes)
+        sizes = dict(self._sizes)  # of all tensors by letter
         for name, value in self._arrays.items():
             if value is not None and name in self._row.tensors:
                 for axis, size in zip(self._row.axes(name)[::-1], value.shape[::-1]):
                     sizes.setdefault(axis, size)
-        return sizes
+        sizes.setdefault("N", 6)
+        return tuple(sizes[axis] for axis in self._row.axes(self._row.state))
 
     def _check(self, shape):
         expected = self._shape()[-1]
@@ -367,7 +363,7 @@ class Model:
         if graph is not None:
             kept = graph.__dict__.setdefault("_models", {})
             bound = kept.get(self) or kept.setdefault(self, Bound(self, graph))
-            return bound.result(getattr(bound, what), required_expression(x, graph), options)
+            return bound.checked(getattr(bound, what), required_expression(x, graph), **options)
         key = what, backend, tuple(options.items())
         if key not in self._functions:
             function = Function(lambda x: self._apply(what, x, None, **options), backend=backend)
@@ -411,15 +407,6 @@ class Bound(Callbacks):
         if isinstance(value, (Expression, numpy.ndarray)):
             return {**fields, "expr": required_expression(value, self.graph)._pointer}
         return {**fields, "number": float(value)}
-
-    def result(self, build, x, options):
-        try:
-            value = build(x, **options)
-        except BasinError:
-            self.reraise()
-            raise
-        self.reraise()
-        return value
 
     def output(self, x, name):
         return self.graph.wrap(lib.basin_zoo_output(self.zoo, name.encode(), x._pointer))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy
 
-from basin.tasks._data.network import edges_of
+from basin.tasks._data.network import data_of, edges_of
 from basin.tasks._data.table import array_of_any
 from basin.tasks._library import BasinError, check, ffi, lib, owned, path_of, sized
 from basin.tasks._models.estimator import narrowed
@@ -72,7 +72,6 @@ class Graph:
         >>> tasks.Graph.from_networkx(ring, node_labels=["atom"]).node_labels.ravel()
         array([6, 6, 6, 6], dtype=int32)
         """
-
         nodes = list(graph.nodes(data=True))
         edges = [((a, b), data) for a, b, data in graph.edges(data=True)]
         return cls(
@@ -283,19 +282,18 @@ class GraphSet:
         edges = numpy.ascontiguousarray(numpy.concatenate(parts).T, dtype="i8")
         keep: dict = {}
         fields: dict = {
-            "graphs": count, "nodes": _data("int64_t *", nodes), "edges": edges.shape[1],
-            "from": _data("int64_t *", edges[0]), "to": _data("int64_t *", edges[1]),
+            "graphs": count, "nodes": data_of("int64_t *", nodes), "edges": edges.shape[1],
+            "from": data_of("int64_t *", edges[0]), "to": data_of("int64_t *", edges[1]),
             "undirected": not directed, "molecules": molecules, "binary": binary,
+            "graph_class": data_of("int64_t *", classes), "target": data_of("float *", targets),
         }  # fmt: skip
         for name in ("node_attribute", "node_label", "edge_attribute", "edge_label"):
             keep[name] = self._joined(name + "s")
             if keep[name] is not None:
                 kind = "int32_t *" if name.endswith("label") else "float *"
-                fields[name], fields[name + "s"] = _data(kind, keep[name]), keep[name].shape[1]
-        if classes is not None:
-            fields["graph_class"] = _data("int64_t *", classes)
+                fields[name], fields[name + "s"] = data_of(kind, keep[name]), keep[name].shape[1]
         if targets is not None:
-            fields["target"], fields["targets"] = _data("float *", targets), targets.shape[1]
+            fields["targets"] = targets.shape[1]
         self._take(lambda s: check(
             lib.basin_graphset_from_arrays, s, sized("basin_graphset_arrays", **fields)
         ))  # fmt: skip
@@ -338,7 +336,7 @@ class GraphSet:
         array([0, 1, 0])
         """
         first = numpy.zeros(len(self), "i8")
-        check(lib.basin_graphset_copies, _data("int64_t *", first), self.pointer)
+        check(lib.basin_graphset_copies, data_of("int64_t *", first), self.pointer)
         return first
 
     def __repr__(self):
@@ -359,7 +357,3 @@ class GraphSet:
             which = f"graph {absent[0]} has none" if absent else f"of {sorted(widths)} columns"
             raise BasinError(f"{name}: {which}, expected the same columns in all graphs")
         return numpy.ascontiguousarray(numpy.concatenate(parts))
-
-
-def _data(kind, array):
-    return ffi.cast(kind, array.ctypes.data)

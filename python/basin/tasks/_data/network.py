@@ -378,17 +378,17 @@ class Network:
         others = numpy.ones(len(labels), bool)
         others[self.rows] = False
         labels[others] = -1
-        check(lib.basin_network_set_labels, network, _data("int32_t *", labels))
+        check(lib.basin_network_set_labels, network, data_of("int32_t *", labels))
 
     def _arrays(self):
         """A basin_network_arrays, and what it points to."""
         feature, names = self._table.matrix, self._table.names
         keep = [ffi.new("basin_edges[]", [_edges(e) for e in self._edges.values()]), feature]
         fields = {
-            "nodes": self.nodes, "features": feature.shape[1], "feature": _data("float *", feature),
-            "label": _data("int32_t *", self._label), "relations": len(self._edges),
-            "edges": keep[0],
-            **{name: _data("uint8_t *", mask) for name, mask in self._masks.items()},
+            "nodes": self.nodes, "label": data_of("int32_t *", self._label),
+            "features": feature.shape[1], "feature": data_of("float *", feature),
+            "relations": len(self._edges), "edges": keep[0],
+            **{name: data_of("uint8_t *", mask) for name, mask in self._masks.items()},
         }  # fmt: skip
         if None not in self._edges:
             fields["name"] = _texts(self._edges, keep)
@@ -430,7 +430,8 @@ def network_labels(network):
     return numpy.frombuffer(ffi.buffer(view.label, 4 * view.nodes), "i4").copy()
 
 
-def _data(kind, array):
+def data_of(kind, array):
+    """What the library reads of an array; NULL without one."""
     return ffi.NULL if array is None else ffi.cast(kind, array.ctypes.data)
 
 

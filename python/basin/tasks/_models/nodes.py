@@ -186,7 +186,7 @@ class NodeEstimator(ClassifierMixin, Estimator):
         new, free = lib.basin_nodes_drift_new, lib.basin_nodes_drift_free
         try:
             drift = made(new, free, self._fitted(), network, 0)
-        except BasinError:  # a model of an earlier version
+        except BasinError:  # a model that lacks what it takes
             return
         names = ("index", "level", "then", "now")
         columns = [drift.column[i] for i in range(drift.columns)]
