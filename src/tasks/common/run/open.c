@@ -80,6 +80,19 @@ static basin_status check_apart(const basin_run *run, basin_error *error) {
     return BASIN_OK;
 }
 
+/* A model takes the place of a model, or of what was left of one, and of no other file. */
+static basin_status check_replaced(const char *path, basin_error *error) {
+    unsigned char head[9] = {0}; /* the length of a header, below 2^32, and its brace */
+    FILE *file = basin_file_special(path) ? NULL : fopen(path, "rb");
+    if (!file) return BASIN_OK;
+    size_t size = fread(head, 1, sizeof head, file);
+    fclose(file);
+    if (!size || (size == sizeof head && !memcmp(head + 4, "\0\0\0\0{", 5))) return BASIN_OK;
+    return basin_fail(error, BASIN_BAD_VALUE,
+                      "%s: is not a model, and would be replaced by one; expected another name",
+                      path);
+}
+
 static basin_status open_files(basin_run *run, const char *kind, basin_error *error) {
     const basin_training_options *t = &run->training;
     if (t->dry_run_seconds > 0) return open_from(run, kind, error);
@@ -97,6 +110,7 @@ static basin_status open_files(basin_run *run, const char *kind, basin_error *er
     if (t->log) BASIN_TRY(basin_writer_sweep(t->log, error));
     if (run->checkpoint) BASIN_TRY(look(run, kind, error));
     if (run->finished) return BASIN_OK;
+    if (t->output) BASIN_TRY(check_replaced(t->output, error));
     if (t->output) BASIN_TRY(basin_writer_try(t->output, error));
     if (run->checkpoint) BASIN_TRY(basin_writer_try(run->checkpoint, error));
     BASIN_TRY(check_log(t->log, error));
