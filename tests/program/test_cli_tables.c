@@ -136,6 +136,10 @@ TEST(options_name_what_is_there) {
                  "no column 'is_frod' for labels in a file of nodes; did you mean 'is_fraud'?");
     assert_error(run(state, "anomaly train day1.csv pay1.csv --drop baalance -o n"), 1,
                  "no column 'baalance' to drop; did you mean 'balance'?");
+    assert_error(run(state, "anomaly train day1.csv pay1.csv --drop is_fraud -o n"), 1,
+                 "day1.csv: the option drop has no effect on column 'is_fraud', which is read as");
+    assert_error(run(state, "anomaly train day1.csv pay1.csv --missing mean -o far.csv"), 1,
+                 "far.csv: is not a model, and would be replaced by one; expected another name");
     assert_error(run(state, "anomaly score m.safetensors day1.csv pay1.csv --drop balance"), 1,
                  "the option drop leaves out column 'balance' with which the detector was trained");
     assert_error(run(state, "anomaly train day1.csv pay1.csv --relation-column chanel -o n"), 1,

@@ -238,6 +238,22 @@ static basin_status fail_absent(basin_tables *j, const basin_table_file *table, 
                       near.name ? near.name : list.text, near.name ? "'?" : "");
 }
 
+/* Features and facts of edges can be left out; ids, labels and the like cannot. */
+static basin_status check_dropped(const basin_tables *j, const char *name) {
+    const basin_table_file *with = NULL;
+    basin_column_type type = BASIN_COLUMN_DROPPED;
+    for (int t = 0; t < j->tables; t++) {
+        int at = basin_table_column(&j->table[t], name);
+        if (at < 0) continue;
+        with = &j->table[t], type = type_of(with, at);
+        if (type == BASIN_COLUMN_DROPPED) return BASIN_OK;
+    }
+    if (!with) return BASIN_OK;
+    return basin_fail(j->error, BASIN_BAD_VALUE,
+                      "%s: the option drop has no effect on column '%s', which is read as the %s",
+                      with->source->path, name, basin_column_type_name(type));
+}
+
 /* Every name that the options give; "none" for relations says that no column has them. */
 static basin_status check_names(basin_tables *j) {
     const char *type = j->t->edge_type, *drop = j->t->drop;
@@ -253,8 +269,10 @@ static basin_status check_names(basin_tables *j) {
     for (size_t i = 0; i < sizeof given / sizeof *given; i++)
         if (given[i].name && !is_there(j, given[i].name, given[i].edges, given[i].nodes))
             return fail_absent(j, NULL, given[i].name, given[i].what);
-    for (char name[WORD]; next_word(name, &drop, ',');)
+    for (char name[WORD]; next_word(name, &drop, ',');) {
         if (*name && !is_there(j, name, true, true)) return fail_absent(j, NULL, name, "to drop");
+        BASIN_TRY(check_dropped(j, name));
+    }
     if (j->known && j->known->named && j->t->max_categories > 0)
         return basin_fail(j->error, BASIN_BAD_VALUE,
                           "%s: max_categories has no effect: columns are those of %s",
