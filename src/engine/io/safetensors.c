@@ -213,7 +213,7 @@ basin_status basin_safetensors_parse(basin_bundle **bundle, const void *data, si
     size -= LENGTH_BYTES;
     if (length > HEADER_MAX)
         return basin_fail(error, BASIN_BAD_FILE,
-                          "%s: is not a safetensors file: its first %d bytes are not the length "
+                          "%s: not a safetensors file: its first %d bytes are not the length "
                           "of a header, at most %d",
                           path, LENGTH_BYTES, HEADER_MAX);
     if (length > size)

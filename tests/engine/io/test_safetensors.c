@@ -187,7 +187,7 @@ TEST(refuses_every_cut) {
                         "f: cut short: a header of 54 bytes in a file with room for 12");
     memset(file.bytes, 0xff, 8);
     basin_safetensors_parse(&bundle, file.bytes, file.size, "f", &error);
-    assert_string_equal(error.text, "f: is not a safetensors file: its first 8 bytes are not the "
+    assert_string_equal(error.text, "f: not a safetensors file: its first 8 bytes are not the "
                                     "length of a header, at most 100000000");
 }
 
