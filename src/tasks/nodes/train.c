@@ -119,6 +119,7 @@ typedef struct training_session {
     basin_parts *parts;    /* of the graph; NULL: it is whole */
     basin_parts *cut;      /* the same, where they were opened or cut by us */
     bool minimal;
+    basin_error treeless;            /* why trees that were asked for are left out, if they are */
     char digest[BASIN_DIGEST_LINES]; /* of the network */
     basin_digests files;
     char cuts[CUTS];      /* of the network, then of the split */
@@ -476,17 +477,20 @@ static void leave_out_labels(training_session *t) {
 }
 
 /* Without XGBoost the Energy Transformer stands alone. */
-static void leave_out_trees(basin_nodes_settings *settings, const basin_watch *watch) {
+static void leave_out_trees(training_session *t) {
     basin_error why;
-    if (!settings->trees || !basin_trees_available(&why)) return;
-    basin_watch_note(watch, "trained without boosted trees: %s", why.text);
-    settings->trees = 0;
-    settings->labels = false;
+    if (!t->settings.trees || !basin_trees_available(&why)) return;
+    t->treeless = why;
+    t->settings.trees = 0;
+    t->settings.labels = false;
 }
 
 static basin_status train_on(basin_nodes_model **model, basin_training_result *outcome,
                              training_session *t, const uint8_t *part, basin_error *error) {
     bool stopped = false;
+    if (t->treeless.status)
+        basin_watch_note(t->run->training.watch, "trained without boosted trees: %s",
+                         t->treeless.text);
     leave_out_labels(t);
     basin_status status = choose_shards(t, error);
     if (!status) status = settle(t, &stopped, part, error);
@@ -543,7 +547,7 @@ basin_status basin_nodes_train_with(basin_nodes_model **model, basin_training_re
     if (data->network) t.parts = data->network->parts;
     *model = NULL;
     *outcome = (basin_training_result){.loss = NAN};
-    leave_out_trees(&t.settings, how->watch);
+    leave_out_trees(&t);
     if (!data->network && !(data->path && data->paths > 0))
         return basin_fail(error, BASIN_BAD_VALUE, "no network to train on: needs one, or files");
     BASIN_TRY(task->check(&t.settings, error));
