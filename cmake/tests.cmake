@@ -96,7 +96,8 @@ if(TARGET PkgConfig::CMOCKA)
             PkgConfig::ARCHIVE
             $<TARGET_NAME_IF_EXISTS:basin_test_support>)
         target_compile_definitions(${name} PRIVATE BASIN_SOURCE="${CMAKE_CURRENT_SOURCE_DIR}"
-            $<$<BOOL:${BASIN_COVERAGE}>:BASIN_COVERAGE> $<$<CONFIG:Release>:BASIN_RELEASE>)
+            $<$<BOOL:${BASIN_COVERAGE}>:BASIN_COVERAGE> $<$<CONFIG:Release>:BASIN_RELEASE>
+            $<$<BOOL:${CMAKE_CROSSCOMPILING}>:BASIN_EMULATED>)
         # In these the n-th allocation fails (tests/support/alloc_fail.h).
         if(name MATCHES "_alloc$")
             foreach(function malloc calloc realloc aligned_alloc free)
@@ -209,8 +210,9 @@ basin_add_test(header_program example sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/insta
 
 # Rules that no compiler checks: the arrows between rooms, the files that documents name; and that
 # each of these rules catches something.
+list(JOIN launcher " " launched)
 foreach(rules modules modules_catches docs docs_catches)
-    basin_add_test(${rules} quick ${CMAKE_COMMAND} -E env BASIN=$<TARGET_FILE:basin_program>
+    basin_add_test(${rules} quick ${CMAKE_COMMAND} -E env "BASIN=${launched} $<TARGET_FILE:basin_program>"
         sh ${CMAKE_CURRENT_SOURCE_DIR}/tests/base/test_${rules}.sh)
 endforeach()
 

@@ -20,8 +20,14 @@ TEST(presence_is_told_without_opening) {
     for (int i = 0; i < BASIN_LIBRARIES; i++) present[i] = basin_library_present(i);
     count_mapped(&after);
     assert_int_equal(after, before);
-    for (int i = 0; i < BASIN_LIBRARIES; i++)
-        assert_int_equal(present[i], basin_library_open(basin_library_file(i)) != NULL);
+    for (int i = 0; i < BASIN_LIBRARIES; i++) {
+        bool opens = basin_library_open(basin_library_file(i)) != NULL;
+#if defined(BASIN_EMULATED)
+        assert_true(present[i] || !opens); /* libraries of the host are there and do not open */
+#else
+        assert_int_equal(present[i], opens);
+#endif
+    }
     assert_true(basin_library_file_present("libc.so.6"));
     assert_false(basin_library_file_present("libbasin-of-nowhere.so.1"));
     assert_false(basin_library_file_present("c.so.6")); /* only the end of a name */

@@ -2,6 +2,7 @@
 #include "program/accounts.h"
 
 #include "base/bundle.h"
+#include "support/xgboost.h"
 
 #define FILES BASIN_SOURCE "/tests/files/"
 
@@ -26,7 +27,9 @@ static const struct {
 };
 
 TEST_WITH(models_of_all_tasks_are_reproduced, folder_new, program_teardown) {
+    bool trees = has_xgboost();
     for (size_t i = 0; i < sizeof task / sizeof *task; i++) {
+        if (i == 2 && !trees) continue;
         run_ok(state, "%s %s --threads 1 -q -o model.safetensors", task[i].train, task[i].data);
         cJSON *got = run_json(
             run(state, "reproduce model.safetensors %s --threads 2 -q --json", task[i].data));
@@ -48,13 +51,15 @@ TEST_WITH(another_run_is_not_the_same, folder_new, program_teardown) {
     assert_int_equal(system(line), 0);
     assert_error(run(state, "reproduce child.safetensors %s -q", task[1].data), 1,
                  "--from=parent.safetensors");
-    /* A portable build of the same kernels rounds in another order. */
+#if defined(__x86_64__)
+    /* A portable build of the same kernels rounds in another order; on arm64 it may not. */
     setenv("BASIN_ISA", "portable", 1);
     const program *p = run(state, "reproduce model.safetensors %s", task[1].data);
     unsetenv("BASIN_ISA");
     assert_int_equal(p->code, 1);
     assert_contains(p->err, "this is machine portable");
     assert_contains(p->out, "NOT reproduced");
+#endif
 }
 
 TEST_WITH(other_data_are_refused, folder_new, program_teardown) {
@@ -78,6 +83,7 @@ TEST_WITH(other_data_are_refused, folder_new, program_teardown) {
 
 /* What came from a pipe cannot be read again. */
 TEST_WITH(pipes_are_not_recorded, make_table, program_teardown) {
+    needs_xgboost();
     run_ok(state, "%s accounts.csv - -q -o model.safetensors <'%s/transfers.csv'", task[2].train,
            (char *)*state);
     assert_error(run(state, "reproduce model.safetensors accounts.csv transfers.csv -q"), 1,

@@ -46,7 +46,8 @@ static void check_end(basin_shape shape, int constants, bool broadcast, ending *
     BASIN_AT_EXIT(basin_tensor_free)
     basin_tensor team = run("cpu", 3, shape, constants, broadcast, end);
     snprintf(text, sizeof text, "%d constants over %s", constants, basin_shape_text(shape));
-    lab_assert_near(&fast, &exact, 1e-6, text);
+    /* Each tanh adds a rounding or two: 13 of them err by 1.06e-6 on arm64. */
+    lab_assert_near(&fast, &exact, 1e-6 * fmax(1, constants / 6.0), text);
     lab_assert_near(&team, &fast, 0, text);
 }
 
